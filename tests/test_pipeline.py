@@ -110,7 +110,7 @@ REFUSED = [
     (Plan(tile=0, slices=2), "slicing cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(tile=0, parts=2), "splitting of sources cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(parts=0), "splitting of sources cannot be applied to gravity: 0 parts were requested"),
-    (Plan(targets=0), "thread merging cannot be applied to gravity: 0 targets a thread were requested"),
+    (Plan(targets=0), "thread merging cannot be applied to gravity: 0 targets per thread were requested"),
     (
         Plan(tile=0, accumulate="f64"),
         "float64 accumulation cannot be applied to gravity: its sources are not cut into tiles (Plan(tile=...))",

@@ -114,7 +114,7 @@ def test_what_is_applied_is_compared_with_the_plan_without_it() -> None:
     plan = Plan(reciprocity="off", block=256, tile=256, slices=4, targets=2, unroll=8)
     found = explained("gravity", "cuda", plan=plan)
     assert {r.field for r in found.rows if r.applied} >= {"tile", "slices", "targets", "unroll", "block", "layout"}
-    assert "slices rests on it" in found.row("tile").reason
+    assert "slices requires it" in found.row("tile").reason
     reason = found.row("loop unrolling").reason
     said = re.search(
         r"([\d.]+) x by eq\. 3 of the Gravit paper, .*: S ([\d.]+), B ([\d.]+), P ([\d.]+) rolled and "

@@ -316,9 +316,7 @@ def test_no_bound_of_a_cpu_is_printed() -> None:
     assert found.bound is not None
     assert found.bound.seconds is found.bound.share is None
     assert found.bound.predicted_seconds is not None
-    assert found.warnings == (
-        "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its memory",
-    )
+    assert found.warnings == ("no bound: this CPU's highest clock, execution units and memory bandwidth are unknown",)
     assert "at least" not in str(found)
     assert "of the bound" not in str(found)
 

@@ -104,8 +104,8 @@ def test_cubin(name: str):
 def test_refusals():
     assert refusal(lambda: fma_rearrangement.apply(simple(case("lennard_jones")))) == (
         "FMA rearrangement cannot be applied to lennard_jones: "
-        "every product in its sums joins them in a fused multiply-add already"
+        "every product in its sums already joins one in a fused multiply-add"
     )
     assert refusal(lambda: run_public(Input(case("kick_drift"), 3), lw.SoA(), "cpu", Plan(fma=True))) == (
-        "FMA rearrangement cannot be applied to kick_drift: every product in its sums joins them in a fused multiply-add already"
+        "FMA rearrangement cannot be applied to kick_drift: every product in its sums already joins one in a fused multiply-add"
     )

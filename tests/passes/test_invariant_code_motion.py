@@ -157,7 +157,7 @@ def test_refusals():
 
     nothing = "it computes nothing from the target and from uniform arguments alone"
     assert refused(simple(case("gravity"))) == nothing
-    assert refused(simple(HELPED)) == f"{nothing} (the functions that it calls are not looked into)"
+    assert refused(simple(HELPED)) == f"{nothing} (the pass does not look inside the functions that it calls)"
     assert refused(simple(case("speed"))) == (
         "it computes every element once: there is no loop over sources to move values out of"
     )

@@ -128,7 +128,7 @@ HEAD = "reciprocity cannot be applied to "
 def test_refusals():
     assert (
         refusal(lambda: reciprocity.apply(simple(SPRING), 0, "scratch", 1))
-        == f"{HEAD}spring: 0 targets a thread were requested"
+        == f"{HEAD}spring: 0 targets per thread were requested"
     )
     assert refusal(lambda: reciprocity.apply(simple(SPRING), 1, "scratch", 1, threads=48)) == (
         f"{HEAD}spring: each warp has its own tasks, and a block 32 to 1024 threads in whole warps; 48 were requested"

@@ -48,7 +48,7 @@ def test_refusals():
     kernel = simple(PROBE)
     assert (
         refusal(lambda: thread_merging.apply(kernel, 0, 32))
-        == "thread merging cannot be applied to probe: 0 targets a thread were requested"
+        == "thread merging cannot be applied to probe: 0 targets per thread were requested"
     )
     merged = thread_merging.apply(kernel, 2, 32)
     assert (

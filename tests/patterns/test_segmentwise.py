@@ -374,7 +374,7 @@ def test_wrong_arguments_are_explained(number: int) -> None:
         (Plan(accumulate="f64"), "its sums have the type of the result: return lw.f64 for wider ones"),
         (Plan(slices=3), "a block of 32 threads does not divide into 3 slices"),
         (Plan(block=48), "a block has 32 to 1024 threads"),
-        (Plan(targets=0), "0 targets a thread were requested"),
+        (Plan(targets=0), "0 targets per thread were requested"),
     ],
 )
 def test_plans_that_do_not_fit_are_refused(plan: Plan, text: str) -> None:

@@ -57,7 +57,9 @@ def test_sources_that_are_spread_go_into_a_static_grid():
             name, why = chosen(search, uniform(axes=axes))
             assert name == "StaticGrid", search
             assert why.startswith("20,000 sources, and the cell of a source holds ")
-            assert why.endswith(" sources on average: cells are built faster than boxes, and looked at without a tree")
+            assert why.endswith(
+                " sources on average: cells are faster to build than boxes, and searched without a tree"
+            )
 
 
 def test_a_few_far_away_do_not_matter():

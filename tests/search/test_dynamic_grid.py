@@ -254,7 +254,7 @@ def test_descriptions() -> None:
         "dynamic grid along a curve: the 7 nearest within 0.25; 125 leaves of 8, 168 boxes in 5 levels"
     )
     assert built(DynamicGrid(radius=0.25, order="3-D", leaves="around"), x).describe() == (
-        "dynamic grid ordered along all axes, leaves around looked at: all within 0.25; at most 128 in a leaf"
+        "dynamic grid ordered along all axes, leaves around are tested: all within 0.25; at most 128 in a leaf"
     )
 
 

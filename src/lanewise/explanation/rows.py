@@ -27,6 +27,7 @@ from lanewise.ir.pattern import Pattern
 from lanewise.language.target import target_of
 from lanewise.layouts import Layout
 from lanewise.layouts.named import COMPARED
+from lanewise.planning import words
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.articles import an
 from lanewise.support.errors import PlanError
@@ -42,7 +43,7 @@ SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a 
         (
             "targets",
             n,
-        ): f"{n} neighbours of a row a thread, moved together where they lie side by side"
+        ): f"{n} neighbouring sites of a row per thread, moved together where they are contiguous"
         for n in (2, 4)
     },
 }
@@ -51,9 +52,11 @@ ELEMENTS: dict[tuple[str, Any], str] = {  # and over elements
     (
         "targets",
         n,
-    ): f"{n} elements a thread, so that more of them are on their way from memory at the same time"
+    ): f"{n} elements per thread, so that more loads are in flight at the same time"
     for n in (2, 4, 8)
 }
+
+POINTS = {"targets": words.targets_of_points, "tile": words.tile_of_points}  # and over points
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class RowMaker:
         if o.field not in BESIDE_THE_KERNELS and self._same(before, plan):
             return Row(o.name, o.field, value, False, UNCHANGED)
         self.compared.append(before)
-        resting = f"{_listed(also)} {'rest' if len(also) > 1 else 'rests'} on it" if also else ""
+        resting = f"{_listed(also)} {'require' if len(also) > 1 else 'requires'} it" if also else ""
         reason = _joined(
             self._describe(o, value), resting, formula(o.field, self.estimates, before, plan)
         )
@@ -118,6 +121,8 @@ class RowMaker:
         text = SITES.get((o.field, value)) if self.subject.traffic is not None else None
         if self.subject.reference.pattern.one_record:
             text = ELEMENTS.get((o.field, value))
+        elif self.subject.reference.pattern.over_points and o.field in POINTS:
+            text = POINTS[o.field](value, target_of(self.subject.kind).has_blocks)
         return text or o.describe(value, self.subject.kind)
 
     def _without(self, o: Optimisation) -> tuple[CompletePlan, tuple[str, ...]] | str:
@@ -274,8 +279,8 @@ def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     blocks = target_of(kind).has_blocks
     if o.lanes and pattern.over_pairs and not blocks:
         return (
-            "SIMD lanes have sources where a compiler may regroup them; Plan(across=256) gives "
-            "them targets"
+            "SIMD lanes hold sources if the compiler may regroup their sums; with "
+            "Plan(across=256) they hold targets"
         )
     if o.points and not (o.cuda or o.cpu or o.elementwise or o.items) and not pattern.over_points:
         return "it belongs to points of an index space"

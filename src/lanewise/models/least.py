@@ -65,10 +65,7 @@ def least_time(
     return bound_in_sequence(bounds)
 
 
-NOT_NOMINAL = (
-    "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its "
-    "memory"
-)
+NOT_NOMINAL = "no bound: this CPU's highest clock, execution units and memory bandwidth are unknown"
 
 
 def why_no_bound(unknown: Unknown, device: DeviceModel) -> str:

@@ -41,7 +41,7 @@ class _Branch:
 def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
     """Why the pass does not apply, or None."""
     if kernel.pattern.over_pairs:
-        return "the branch is taken per pair: all sources of a target would be met twice"
+        return "the branch is taken per pair: every target would go through its sources twice"
     if not kernel.pattern.one_record:
         return "its elements are reduced: both kernels would have to add to one result"
     split = _find(kernel)

@@ -37,7 +37,7 @@ def legal(kernel: ir.Kernel) -> str | None:
     return (
         None
         if saved(kernel)
-        else "every product in its sums joins them in a fused multiply-add already"
+        else "every product in its sums already joins one in a fused multiply-add"
     )
 
 

@@ -48,7 +48,11 @@ def legal(kernel: ir.Kernel) -> str | None:
         return None
     helpers = any(isinstance(s, ir.Apply) for s in statements(_pair(kernel).function.body))
     reason = "it computes nothing from the target and from uniform arguments alone"
-    return f"{reason} (the functions that it calls are not looked into)" if helpers else reason
+    return (
+        f"{reason} (the pass does not look inside the functions that it calls)"
+        if helpers
+        else reason
+    )
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:

@@ -40,7 +40,7 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
     if kernel.body[0].variable == own("block"):
         return "its targets are already merged"
     if targets < 1:
-        return f"{targets} targets a thread were requested"
+        return f"{targets} targets per thread were requested"
     if targets > MOST:
         return f"wanted 1 to {MOST} targets, each of which is written out, found {targets}"
     return None

@@ -47,48 +47,48 @@ ORDERS = ("free", "written")
 class Plan(Generic[Open]):
     """Decisions for one kernel on one device.
 
-    Fields left at None are decided by `plans.complete_plan`.
+    Fields left at None are decided for the call; `kernel.compile(...).plan` shows the result.
 
-    targets: elements that one thread (or SIMD loop) computes together (thread merging): targets
-    share every source that it reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved
-    together; elements (1, 2, 4 or 8, CUDA) are on their way from memory together. Points on a CPU
-    whose lanes share rounds (`slices`) are neighbours that go side by side, or one after the other
-    where these rounds write elements: the last loop of each runs together with one of the next.
-    tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one
-    source a thread. 0: no tiles.
+    targets: elements that one thread (or SIMD loop) computes together (thread merging). Targets
+    share every source that the thread reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are
+    moved together; several elements (1, 2, 4 or 8, CUDA) keep more loads in flight. Points on a CPU
+    whose lanes share iterations (`slices`) are neighbours. They run side by side, or, if these
+    iterations write elements, one after the other: then the last loop of each point runs together
+    with a loop of the next one.
+    tile: sources in one tile; on CUDA the whole block stages a tile in shared memory, one source
+    per thread. 0: no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the
-    sources (CUDA); of points on a CPU lanes of SIMD registers that share the rounds of loops: 4, 8,
-    16, 32 or 64; functions and quotients that several of these loops compute are kept for up to
-    `tile` rounds.
+    sources (CUDA); for points on a CPU, the lanes of SIMD registers that share the iterations of
+    loops: 4, 8, 16, 32 or 64. Functions and quotients that several of these loops compute are kept
+    for up to `tile` iterations.
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds
-    their sums in order (CUDA). On a CPU, of a kernel that adds floats to elements in order
-    (`lw.scatter_add(..., exact=False)`): parts of the threads or elements that have their own sums,
+    their sums in order (CUDA). On a CPU, for a kernel that adds floats to elements in order
+    (`lw.scatter_add(..., exact=False)`): parts of the threads or elements, each with its own sums,
     which are added in order.
-    unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU
-    LLVM decides, but for rounds of a loop around the points of a tile, of which so many go
-    together).
-    block: threads of a block (CUDA). 1: one thread of the whole GPU computes everything, for
+    unroll: how many times the innermost source loop is unrolled; 0 means completely (CUDA). On a
+    CPU LLVM decides, except for a loop around a tile of points, where `unroll` iterations run
+    together.
+    block: threads per block (CUDA). 1: one thread of the whole GPU computes everything, for
     comparison.
-    min_blocks: blocks that must fit one multiprocessor; caps the registers of a thread (CUDA launch
-    bounds). 0: no cap.
+    min_blocks: blocks that must fit on one multiprocessor; caps the registers per thread (CUDA
+    launch bounds). 0: no cap.
     accumulate: "native" adds in the precision of the result; "f64" adds the sums of tiles in
     float64.
     fast_math: allow the compiler every algebraic shortcut, also those that ignore NaN, infinity and
     rounding.
-    registers: the most registers a thread may take, at the price of spills (CUDA). 0: as many as
-    the compiler likes.
-    schedule: whether the assembler orders instructions as it likes ("free") or leaves them near the
+    registers: the most registers that a thread may take, at the price of spills (CUDA). 0: the
+    compiler chooses.
+    schedule: whether the assembler orders instructions freely ("free") or leaves them near the
     order of the source ("written"; CUDA).
-    hoist: compute what does not depend on the source once a target, before the loop (invariant code
-    motion).
-    self_term: what becomes of the pair of an element with itself: "test" keeps the user's test for
-    it in the loop, "loops" writes two loops that leave it out, "drop" removes the test, because the
-    term is proved to be zero.
-    rsqrt: "written" computes what the user wrote; "hardware" also computes 1 / sqrt(x) by the
+    hoist: compute what does not depend on the source once per target, before the loop (invariant
+    code motion).
+    self_term: what happens to the pair of an element with itself: "test" keeps the test that you
+    wrote in the loop, "loops" writes two loops that leave the pair out, "drop" removes the test,
+    because the term is proved to be zero.
+    rsqrt: "written" computes what you wrote; "hardware" also computes 1 / sqrt(x) by the
     approximate instruction; "exact" computes lw.rsqrt(x) by a rounded square root and a division.
     fma: reorder sums of products so that each product joins its sum in one fused multiply-add.
-    uniforms: where values that all elements share lie: in "constant" memory, or in "global" memory
-    (CUDA).
+    uniforms: where uniform arguments lie: in "constant" memory, or in "global" memory (CUDA).
     prefetch: load the next tile while this one is computed: "none", into "registers", or "async"
     (CUDA). Threadwise kernels may have 3 or 4 tiles in shared memory: "async3", "async4".
     fission: one kernel for each independent group of results (loop splitting).
@@ -97,32 +97,32 @@ class Plan(Generic[Open]):
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in
     memory, "ordered" with blocks that add to the result in a fixed order, or "grouped", which the
     parts of a mesh share: the same sums on any number of GPUs (CUDA).
-    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the
-    next six). 0: 16, or 32 of large blocks. On a CPU lanes of SIMD registers along the last index:
-    4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows share in a loop
-    is packed for up to `tile` rounds. A loop that goes down columns changes places with its points:
-    it runs around `tile` neighbours, whose variables lie in memory of the core, and `unroll` rounds
-    go together. Where rows are another array's columns, as many rows as lanes are a square, and
-    squares go in tiles of `tile` points along the rows that are read, which are written row by row.
-    0: the loops as they are written. Of pairs on a CPU: neighbouring targets that a loop takes side
-    by side, up to 4096.
-    down: threads of a block along the next slower index; those that remain lie along the slowest of
-    three. 0: all that remain.
-    rows, layers: points of a thread along the next slower index, and along the slowest of three;
-    `targets` are those along the index of neighbouring threads. Sites of a stencil have these as
-    well, and `across` and `down` (CUDA).
+    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, like the
+    next six fields). 0: 16, or 32 in large blocks. On a CPU, the lanes of SIMD registers along the
+    last index: 4, 8 or 16; `targets`, `rows` and `layers` are then points per lane, and what rows
+    share in a loop is packed for up to `tile` iterations. A loop that runs down columns is
+    interchanged with its points: it runs around `tile` neighbours, whose variables lie in the
+    core's cache, and `unroll` iterations run together. If rows are another array's columns, a
+    square has as many rows as lanes; squares go in tiles of `tile` points along the rows that are
+    read, which are written row by row. 0: loops as written. For pairs on a CPU: neighbouring
+    targets that a loop computes side by side, up to 4096.
+    down: threads of a block along the next slower index; the remaining ones lie along the slowest
+    of three. 0: all that remain.
+    rows, layers: points per thread along the next slower index, and along the slowest of three;
+    `targets` counts those along the index of neighbouring threads. Sites of a stencil also have
+    these, and `across` and `down` (CUDA).
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
-    neighbours: which index differs between neighbouring threads: the "last", or the "first" where
-    that one is the last of what is written.
-    order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along
-    a "diagonal".
-    panel: of a loop whose rounds read what earlier rounds wrote (a triangular solve): so many
-    rounds are a separate launch, ahead of which another kernel gathers what they read of
-    finished rounds, for all of them at once. The fields about points and tiles are those of that
-    kernel. 0: no panels.
-    vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
-    segments: of a kernel over lists with a dense axis: "apart" gives a block cells of one list,
-    which share its items; "packed" fills blocks with the cells of neighbouring lists (CUDA).
+    neighbours: which index differs between neighbouring threads: the "last", or the "first" if
+    writes run along that one.
+    order: the order in which blocks of two indices run: "rows", "panels" of 8 rows of blocks, or
+    along a "diagonal".
+    panel: for a loop whose iterations read what earlier ones wrote (a triangular solve): this many
+    iterations are a separate launch. Before it, another kernel gathers what they read of finished
+    iterations, for all of them at once; the fields about points and tiles apply to that kernel.
+    0: no panels.
+    vector_bits: width of SIMD registers on a CPU: 256 or 512. 0: the compiler chooses.
+    segments: for a kernel over lists with a dense axis: "apart" gives a block cells of one list,
+    which share its items; "packed" fills blocks with the cells of consecutive lists (CUDA).
     """
 
     targets: int | Open = decision(
@@ -150,7 +150,7 @@ class Plan(Generic[Open]):
     slices: int | Open = decision(
         "slicing of tiles",
         words.slices,
-        literature="several threads a body",
+        literature="several threads per body",
         cuda=(1, 2, 4, 8, 16),
         items=(1, 2, 4, 8, 32),
         points=(1, 4, 8, 16, 32, 64, 128, 256),
@@ -237,7 +237,7 @@ class Plan(Generic[Open]):
         rank=15,
     )
     schedule: Literal["free", "written"] | Open = decision(
-        "instruction order", choice(free="the assembler orders instructions as it likes",
+        "instruction order", choice(free="the assembler orders instructions freely",
                                     written="instructions stay near the order of the source"),
         literature="instruction scheduling", cuda=ORDERS, elementwise=ORDERS, items=ORDERS,
         neutral="free", place=31, rank=26,
@@ -245,7 +245,7 @@ class Plan(Generic[Open]):
     hoist: bool | Open = decision(
         "invariant code motion",
         choice(
-            off="computed for every pair", on="what no source changes is computed once a target"
+            off="computed for every pair", on="computed once per target where no source changes it"
         ),
         literature="loop-invariant code motion",
         cuda=SWITCH,

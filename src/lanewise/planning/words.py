@@ -6,13 +6,13 @@ from __future__ import annotations
 def targets(value: int, blocks: bool) -> str:
     """Targets of a thread, or of a loop."""
     if value == 1:
-        return f"1 target a {'thread' if blocks else 'loop'}"
-    if blocks:
-        return f"{value} targets a thread share every source that is loaded"
-    return (
-        f"{value} targets a loop share every source that is loaded (for points whose lanes write: "
-        "one behind the other)"
-    )
+        return f"1 target per {'thread' if blocks else 'loop'}"
+    return f"{value} targets per {'thread' if blocks else 'loop'} share every source that is loaded"
+
+
+def targets_of_points(value: int, blocks: bool) -> str:
+    """Points of a thread, or of a lane, along the index of neighbours."""
+    return f"{value} points per {'thread' if blocks else 'lane'} along the index of neighbours"
 
 
 def tile(value: int, blocks: bool) -> str:
@@ -21,10 +21,14 @@ def tile(value: int, blocks: bool) -> str:
         return "sources are read one by one"
     if blocks:
         return f"{value} sources at a time are staged in shared memory by the whole block"
-    return (
-        f"sources are summed in tiles of {value} (for points: packed, turned, with loops around so "
-        "many of them, or values kept)"
-    )
+    return f"sources are summed in tiles of {value}"
+
+
+def tile_of_points(value: int, blocks: bool) -> str:
+    """Rounds that a block stages; on a CPU rounds or points, packed, transposed or kept."""
+    if blocks:
+        return tile(value, blocks)
+    return f"tiles of {value} rounds or points, which are packed, transposed or kept for reuse"
 
 
 def parts(value: int, blocks: bool) -> str:
@@ -34,27 +38,27 @@ def parts(value: int, blocks: bool) -> str:
             f"{value} blocks divide the sources of a target; a second kernel adds their sums in "
             "order"
             if value > 1
-            else "one block meets all sources of its targets"
+            else "one block reads all sources of its targets"
         )
     if value == 1:
         return "one thread adds all floats, one after the other"
     return (
-        f"{value} parts have their own sums, which threads make side by side and which are added "
-        "in order"
+        f"{value} parts have their own sums, which threads compute side by side; they are added in "
+        "order"
     )
 
 
 def unroll(value: int, blocks: bool) -> str:
-    """How often the inner loop is written out."""
-    return {0: "the inner loop is written out completely", 1: "the inner loop is as written"}.get(
-        value, f"the inner loop is written out {value} times"
+    """How far the inner loop is unrolled."""
+    return {0: "the inner loop is unrolled completely", 1: "the inner loop is as written"}.get(
+        value, f"the inner loop is unrolled {value} times"
     )
 
 
 def slices(value: int, blocks: bool) -> str:
     """Who shares the sources of a tile, or the rounds of a loop."""
     if value == 1:
-        return "every thread meets every source"
+        return "every thread reads every source"
     if blocks:
         return f"{value} groups of threads divide the sources of a tile"
     return f"{value} lanes of SIMD registers share the rounds of loops"
@@ -71,23 +75,23 @@ def across(value: int, blocks: bool) -> str:
     return (
         f"{value} neighbouring points are lanes of SIMD registers"
         if value
-        else "points are loops as they are written"
+        else "loops over points as written"
     )
 
 
 def cap(value: int, blocks: bool) -> str:
     """Registers of a thread."""
     return (
-        f"a thread gets at most {value} registers"
+        f"at most {value} registers per thread"
         if value
-        else "a thread gets as many registers as it likes"
+        else "as many registers per thread as the compiler chooses"
     )
 
 
 def min_blocks(value: int, blocks: bool) -> str:
     """Blocks of a multiprocessor."""
     return (
-        f"registers are capped so that {value} blocks fit a multiprocessor"
+        f"registers are capped so that {value} blocks fit on a multiprocessor"
         if value
         else "no cap on registers"
     )
@@ -96,9 +100,9 @@ def min_blocks(value: int, blocks: bool) -> str:
 def points(value: int, index: str) -> str:
     """Points of a thread along an index."""
     return (
-        f"{value} points of a thread along {index}"
+        f"{value} points per thread along {index}"
         if value > 1
-        else f"one point of a thread along {index}"
+        else f"one point per thread along {index}"
     )
 
 

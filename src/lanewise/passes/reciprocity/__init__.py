@@ -72,7 +72,7 @@ def legal(kernel: ir.Kernel, targets: int, threads: int = WARP) -> str | None:
 
 def _misshapen(targets: int, threads: int) -> str | None:
     if targets < 1:
-        return f"{targets} targets a thread were requested"
+        return f"{targets} targets per thread were requested"
     if threads < WARP or threads > MOST_THREADS or threads % WARP:
         return (
             f"each warp has its own tasks, and a block {WARP} to {MOST_THREADS} threads in "

@@ -169,8 +169,8 @@ def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tu
     grid = StaticGrid(radius=radius, k=k, world=world, position=position)
     return (
         grid,
-        f"{points.count:,} sources, and {crowd}: cells are built faster than boxes, and looked at "
-        "without a tree",
+        f"{points.count:,} sources, and {crowd}: cells are faster to build than boxes, "
+        "and searched without a tree",
     )
 
 

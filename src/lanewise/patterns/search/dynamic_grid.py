@@ -111,9 +111,11 @@ class DynamicGrid(Search):
             "1-D": "ordered along x",
             "3-D": "ordered along all axes",
         }
-        looks = {"all": ", all leaves looked at", "around": ", leaves around looked at", None: ""}[
-            self.leaves
-        ]
+        looks = {
+            "all": ", all leaves are tested",
+            "around": ", leaves around are tested",
+            None: "",
+        }[self.leaves]
         return f"dynamic grid {kinds[self.order]}{looks}: {self.in_words()}"
 
     def make(self, sources: Points) -> Walked:
