@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import lanewise as lw
 from lanewise.patterns.search.builders.hilbert_device import kernel_texts, memory_sizes, steps_of
 from lanewise.patterns.search.builders.hilbert_host import HostOrder
-from lanewise.patterns.search.points import Points, points_of_values
+from lanewise.patterns.search.points import Points, points_of, points_of_values
 from lanewise.primitives.hilbert_order import LEVELS, THREADS
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.search.clouds import CLOUDS, cloud
@@ -73,6 +74,30 @@ def emulated(points: Points) -> NDArray[np.int32]:
         text, threads = texts[step.kernel], THREADS[step.kernel]
         launch(text, step.kernel, step.blocks, threads, *step.arguments)
     return memory["values0"].view(np.int32)
+
+
+@lw.record
+class Star:
+    mass: lw.f64
+    position: lw.vec3
+
+
+LAYOUTS = [lw.SoA(), lw.AoS(), lw.SoAoAS(), lw.AoAS(), lw.AoSoA(8)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("step", [1, 3])
+def test_positions_are_read_where_they_lie(layout: lw.Layout, step: int) -> None:
+    """Keys, the other order and the order: 24 bytes an element. Only blocks are copied before."""
+    x, _ = cloud("clusters", 1100, 3, "f4")
+    blocks = isinstance(layout, lw.AoSoA)
+    if blocks and step > 1:
+        return  # no view has blocks
+    made: Any = Star
+    points = points_of(made.array(position=x, mass=1.0, layout=layout)[::step], "position")
+    assert np.array_equal(on_host(points), by_definition(x[::step]))
+    bytes_of_one = HostOrder(points).planned[0].need.nbytes / points.count
+    assert bytes_of_one < (37 if blocks else 25)
 
 
 @pytest.mark.parametrize("name", CLOUDS)

@@ -34,7 +34,7 @@ __all__ = ["SAMPLE", "Points", "extent_of", "form_of", "points_of", "points_of_v
 
 T = TypeVar("T")
 _UNBOUNDED = (-math.inf, math.inf)
-_FEW_ROWS = 1024  # up to here one pass over short rows is quicker than one over each column
+_FEW_ROWS = 1024  # up to here one pass over all axes is quicker than one over each
 FLAT = 2.0**-10  # of its extent, below which a form has no thickness
 Bounds = list[tuple[float, float]]  # of coordinates, one an axis
 
@@ -100,10 +100,13 @@ class Points:
         views = FieldViews(self.data, self.device, self.arrangement, self.count)
         return [views.blocks(leaf) for leaf in self.leaves]
 
-    def _table(self) -> Any:
+    def table(self) -> Any:
         """The coordinates as one view of shape (count, axes) on the host; None where they have no
-        common strides, or rows would be slow.
+        common strides.
         """
+        return self.fixed("table", Points._table)
+
+    def _table(self) -> Any:
         buffers = [
             self.arrangement.buffers[self.arrangement.slot(leaf).buffer] for leaf in self.leaves
         ]
@@ -117,8 +120,6 @@ class Points:
         ):
             return None
         (gap,), block = gaps, buffers[0].block
-        if gap < block and self.count > _FEW_ROWS:
-            return None
         return np.ndarray(
             (self.count, self.dimension), self.precision.dtype, self.data, places[0], (block, gap)
         )
@@ -281,8 +282,11 @@ class Points:
             ].view(self.precision.dtype)
             least, most = float(values.min()), float(values.max())
         else:
-            table = self.fixed("table", Points._table)
-            parts = [np.abs(part).max() for part in (self.columns() if table is None else (table,))]
+            table = self.table()
+            if table is None or self.count > _FEW_ROWS:
+                parts = [np.abs(column).max() for column in self.columns()]
+            else:
+                parts = [np.abs(table).max()]
             most = float(np.max(parts) if len(parts) > 1 else parts[0])  # NaN where there is one
             least = -most
         return low <= least and most <= high and -math.inf < least and most < math.inf

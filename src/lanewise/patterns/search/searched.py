@@ -241,7 +241,8 @@ class Searched:
             s = self.specialiser.specialise(arguments, plan, choice)
             call = self.bound(s, out, plan)
         if choice is None and self.comparison is not None:
-            self.comparison.compare_bound(s.classified, (s.places, s.sources), call)
+            places = s.places, s.sources
+            self.comparison.compare_bound(s.classified, places, call, own=out is None)
         launch: Any = call.launch
         chosen = choice is None and self._picker.looks(s.sources)
         if isinstance(launch, SearchedLaunch) and (chosen or not s.structure.settled):

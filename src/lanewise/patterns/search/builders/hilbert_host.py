@@ -148,8 +148,9 @@ class HostOrder:
 
     def __init__(self, points: Points) -> None:
         self._points = points
-        place = points.dimension * points.precision.size
-        sizes = {"order": 4, "other order": 4, "keys": 8, "other keys": 8, "places": place}
+        sizes = {"order": 4, "other order": 4, "keys": 8, "other keys": 8}
+        if points.table() is None:  # they are copied side by side
+            sizes["places"] = points.dimension * points.precision.size
         nbytes = {n: size * points.count for n, size in sizes.items()}
         self._memory = PlannedPieces("cpu", nbytes, "the order of a tree", _begin)
         self.planned = (self._memory,)
@@ -173,14 +174,16 @@ class HostOrder:
         made for.
         """
         points, memory = points or self._points, self._memory
-        shape = points.count, points.dimension
-        places = memory["places"].view(points.precision.dtype).reshape(shape)
         keys, other_keys = (memory[n].view(np.int64) for n in ("keys", "other keys"))
-        for axis, column in enumerate(points.columns()):
-            places[:, axis] = column
-        lows = places.min(axis=0).astype(np.float64)
+        places, columns = points.table(), points.columns()
+        if places is None:
+            shape = points.count, points.dimension
+            places = memory["places"].view(points.precision.dtype).reshape(shape)
+            for axis, column in enumerate(columns):
+                places[:, axis] = column
+        lows, highs = (np.array([f(c) for c in columns], np.float64) for f in (np.min, np.max))
         with np.errstate(all="ignore"):  # what is no number is in the first cube
-            side = np.float64((places.max(axis=0).astype(np.float64) - lows).max())
+            side = np.float64((highs - lows).max())
             scale = np.float64(2**LEVELS) / side
         given = (places, lows, scale, keys)
         high: Any = cpu.own_kernel(KEYS, "hilbert_high")

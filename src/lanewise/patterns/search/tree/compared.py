@@ -94,18 +94,20 @@ class Comparison:
         """Compare anew: calls get another tree, which was calibrated."""
         self._known.clear()
 
-    def compare_bound(self, arguments: Arguments, points: Places, call: Call) -> None:
-        """The same of a bound call: it runs once, and its results are what they were."""
+    def compare_bound(self, arguments: Arguments, points: Places, call: Call, *, own: bool) -> None:
+        """The same of a bound call: it runs once, and its results are what they were. own: they are
+        its own and nothing yet.
+        """
         launch = call.launch
         if not isinstance(launch, SearchedLaunch) or not self.is_new(arguments, points):
             return
         with on(arguments.device):
-            before = [r.copy() for r in call.results]
+            before = () if own else tuple(r.copy() for r in call.results)
             try:
                 launch.launches.run()
                 self.compare(arguments, points, call.results)
             finally:
-                for result, values in zip(call.results, before, strict=True):
+                for result, values in zip(call.results, before, strict=not own):
                     result[...] = values
 
     def is_new(self, call: Arguments, points: Places) -> bool:
