@@ -117,67 +117,67 @@ if not TYPE_CHECKING:
     Min = _plain(
         "Min",
         reductions.MIN,
-        "`-> lw.Min[lw.f32]`: the smallest value of all pairs of a target, in its own type, by "
-        "component of vectors: (n,) or (n, components). Without any it is infinity, of integers "
-        "the highest one. NaN is left out.",
+        "`-> lw.Min[lw.f32]`: the smallest value over all sources of a target, per component of "
+        "vectors; shape (n,) or (n, components). Without sources it is infinity, or the largest "
+        "integer. NaN is ignored.",
     )
     Max = _plain(
         "Max",
         reductions.MAX,
-        "`-> lw.Max[lw.f32]`: the largest value of all pairs of a target, in its own type, by "
-        "component of vectors: (n,) or (n, components). Without any it is minus infinity, of "
-        "integers the lowest one. NaN is left out.",
+        "`-> lw.Max[lw.f32]`: the largest value over all sources of a target, per component of "
+        "vectors; shape (n,) or (n, components). Without sources it is minus infinity, or the "
+        "lowest integer. NaN is ignored.",
     )
     ArgMin = _plain(
         "ArgMin",
         reductions.ARG_MIN,
         "`-> lw.ArgMin[lw.f32]`: the index (int32, as the caller counts) of the source with the "
-        "smallest value, of equal ones the smallest index: (n,). It is -1 where no value is below "
+        "smallest value; ties take the smallest index; shape (n,). It is -1 if no value is below "
         "infinity, so a function leaves a source out by returning `math.inf`.",
     )
     ArgMax = _plain(
         "ArgMax",
         reductions.ARG_MAX,
         "`-> lw.ArgMax[lw.f32]`: the index (int32, as the caller counts) of the source with the "
-        "largest value, of equal ones the smallest index: (n,). It is -1 where no value is above "
+        "largest value; ties take the smallest index; shape (n,). It is -1 if no value is above "
         "minus infinity.",
     )
     LogSumExp = _plain(
         "LogSumExp",
         reductions.LOG_SUM_EXP,
-        "`-> lw.LogSumExp[lw.f32]`: log(sum(exp(value))) over all pairs of a target, without "
-        "overflow: (n,). Without any it is minus infinity.",
+        "`-> lw.LogSumExp[lw.f32]`: log(sum(exp(value))) over all sources of a target, without "
+        "overflow; shape (n,). Without sources it is minus infinity.",
     )
     KMin = _listed(
         "KMin",
         reductions.k_min,
-        "`-> lw.KMin[lw.f32, k]`: the k smallest values of all pairs of a target, ascending: "
-        "(n, k), k from 1 to 32. Places without a value hold infinity.",
+        "`-> lw.KMin[lw.f32, k]`: the k smallest values over all sources of a target, "
+        "ascending; shape (n, k), k from 1 to 32. Missing values are infinity.",
     )
     ArgKMin = _listed(
         "ArgKMin",
         reductions.arg_k_min,
         "`-> lw.ArgKMin[lw.f32, k]`: the indices (int32, as the caller counts) of the k sources "
-        "with the smallest values, ascending, of equal ones by index: (n, k), k from 1 to 32. "
-        "Places without a source hold -1.",
+        "with the smallest values, ascending, ties by index; shape (n, k), k from 1 to 32. "
+        "Missing sources are -1.",
     )
     Any_ = Reduced(
         "Any",
         bool_,
         reductions.ANY,
-        "`-> lw.Any`: whether the function returns True for any pair of a target: booleans (n,). "
-        "Without any source it is False.",
+        "`-> lw.Any`: whether the function returns True for any source of a target; booleans of "
+        "shape (n,). Without sources it is False.",
     )
     All = Reduced(
         "All",
         bool_,
         reductions.ALL,
-        "`-> lw.All`: whether the function returns True for every pair of a target: booleans "
-        "(n,). Without any source it is True.",
+        "`-> lw.All`: whether the function returns True for every source of a target; booleans of "
+        "shape (n,). Without sources it is True.",
     )
     Count = Reduced(
         "Count",
         bool_,
         reductions.COUNT_TRUE,
-        "`-> lw.Count`: for how many pairs of a target the function returns True: int32 (n,).",
+        "`-> lw.Count`: for how many sources of a target the function returns True; int32 of shape (n,).",
     )

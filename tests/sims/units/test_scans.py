@@ -286,7 +286,7 @@ def test_files_that_have_changed_are_refused(tmp_path: Path) -> None:
     ("scan", "said"),
     [
         (small("dtt=1"), "unit 1: No such option: --dtt"),
-        (small("dt=a"), "unit 1: Invalid value for '--dt': 'a' is no number; wanted one as 0.01 or 1e-2"),
+        (small("dt=a"), "unit 1: Invalid value for '--dt': 'a' is not a number; write it like 0.01 or 1e-2"),
         (small("plot=a.png"), "--plot is no option of units, whose files are in their own folder; wanted it left out"),
         (small("device=cuda:1"), "the device is 'cuda:1', and a unit takes any GPU that is free; wanted cpu or cuda, and "
          "CUDA_VISIBLE_DEVICES to choose among GPUs"),
@@ -355,9 +355,7 @@ def test_one_unit_without_an_axis_is_said(tmp_path: Path) -> None:
 
 def test_a_folder_has_one_scan(tmp_path: Path) -> None:
     folder = tmp_path / "scan"
-    with pytest.raises(
-        InputError, match="there is no such folder; lanewise units run begins one, as lanewise units run"
-    ):
+    with pytest.raises(InputError, match="there is no such folder; start one, for example: lanewise units run"):
         run(None, folder)
     run(small(), folder)
     with pytest.raises(InputError, match=r"there is no scan; wanted the folder of one, as .*scan$"):

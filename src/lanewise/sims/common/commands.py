@@ -200,7 +200,7 @@ def whole_number(text: str | int) -> int:
     plain = str(text).strip().replace("_", "").replace(",", "")
     try:
         if not plain.isascii():  # digits of other scripts, which Python reads
-            raise typer.BadParameter(f"{text!r} is not an integer; wanted one as 10000 or 1e4")
+            raise typer.BadParameter(f"{text!r} is not an integer; write it like 10000 or 1e4")
         return _kept_integer(text, int(plain))
     except ValueError:
         pass
@@ -209,7 +209,7 @@ def whole_number(text: str | int) -> int:
     except ValueError:
         number = math.nan
     if not number.is_integer():
-        raise typer.BadParameter(f"{text!r} is not an integer; wanted one as 10000 or 1e4")
+        raise typer.BadParameter(f"{text!r} is not an integer; write it like 10000 or 1e4")
     return _kept_integer(text, int(number))
 
 
@@ -231,7 +231,7 @@ def real_number(text: str | float) -> float:
             raise ValueError
         return plain_zero(number)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no number; wanted one as 0.01 or 1e-2") from None
+        raise typer.BadParameter(f"{text!r} is not a number; write it like 0.01 or 1e-2") from None
 
 
 # of options that are numbers, by their type

@@ -148,7 +148,7 @@ def _without(folder: Path) -> str:
         return f"there is no scan; wanted the folder of one, as {names}"
     what = "there is no scan" if folder.is_dir() else "there is no such folder"
     return (
-        f"{what}; lanewise units run begins one, as lanewise units run {folder} gravity "
+        f"{what}; start one, for example: lanewise units run {folder} gravity "
         "--bodies 1000 --steps 100 --scan seed=1..4"
     )
 
