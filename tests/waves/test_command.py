@@ -336,11 +336,9 @@ def test_checkpoints_are_as_frequent_as_asked(folder, tmp_path, monkeypatch, dev
 
 def test_options_that_are_missing(folder, tmp_path):
     assert refused("run", "--sfts", folder / "*.sft") == (
-        "--ref-time, --freq, --band, --sky, --stack, --out are missing; --help says what belongs there"
+        "--ref-time, --freq, --band, --sky, --stack, --out are missing; --help describes them"
     )
-    assert refused("fstat", "--out", "x.csv", "--ref-time", "1") == (
-        "--sfts is missing; --help says what belongs there"
-    )
+    assert refused("fstat", "--out", "x.csv", "--ref-time", "1") == ("--sfts is missing; --help describes them")
     assert refused("make-data").startswith("--out, --band, --start, --sfts are missing")
     made = (
         "make-data",
@@ -355,7 +353,7 @@ def test_options_that_are_missing(folder, tmp_path):
         "--sqrt-s",
         "1e-23,1e-23",
     )
-    assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris is of signals; wanted --signal as well"
+    assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris needs --signal: without a signal it has no effect"
     assert refused(*made, "--ephemeris", "EPV00", "--ref-time", 1) == (
         "--ephemeris and --ref-time are of signals; wanted --signal as well"
     )

@@ -179,5 +179,6 @@ if not TYPE_CHECKING:
         "Count",
         bool_,
         reductions.COUNT_TRUE,
-        "`-> lw.Count`: for how many sources of a target the function returns True; int32 of shape (n,).",
+        "`-> lw.Count`: for how many sources of a target the function returns True; int32 of "
+        "shape (n,).",
     )

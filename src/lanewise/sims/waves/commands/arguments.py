@@ -23,8 +23,8 @@ def require(matched: GivenOptions, *names: str, flags: dict[str, str] | None = N
     ]
     if missing:
         raise InputError(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; --help says "
-            "what belongs there"
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; --help "
+            "describes them"
         )
 
 

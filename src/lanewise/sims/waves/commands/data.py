@@ -30,8 +30,8 @@ def make_data(matched: GivenOptions) -> None:
         idle := [f"--{n.replace('_', '-')}" for n in OF_SIGNALS if matched[n] is not None]
     ):
         raise InputError(
-            f"{' and '.join(idle)} {'is' if len(idle) == 1 else 'are'} of signals; wanted "
-            "--signal as well"
+            f"{' and '.join(idle)} {'needs' if len(idle) == 1 else 'need'} --signal: without a "
+            f"signal {'it has' if len(idle) == 1 else 'they have'} no effect"
         )
     asked = matched.make(Made)
     assert asked.out is not None
