@@ -355,7 +355,7 @@ def test_options_that_are_missing(folder, tmp_path):
     )
     assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris needs --signal: without a signal it has no effect"
     assert refused(*made, "--ephemeris", "EPV00", "--ref-time", 1) == (
-        "--ephemeris and --ref-time are of signals; wanted --signal as well"
+        "--ephemeris and --ref-time need --signal: without a signal they have no effect"
     )
 
 
