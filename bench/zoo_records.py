@@ -29,6 +29,7 @@ from bench.zoo_case import in_turns, on_gpu, shares
 from lanewise.compiler.pipeline import build_program
 from lanewise.explanation.calls import call_subject
 from lanewise.explanation.compiled import find_model
+from lanewise.layouts import default_layout
 from lanewise.models.predict import predict
 from tests.fuzz.texts import executed
 from tests.zoo.record_truth import call_of, check, records_of
@@ -51,7 +52,7 @@ def measure_case(case: RecordCase, device: str, size: str, seconds: float) -> di
             return kernel.bind(*records, *case.uniforms.values(), **tables), records, tables
 
         calls: dict[str, Any] = {}
-        default, records, tables = call(None)
+        default, records, tables = call(default_layout(names.Item.__record__, device))
         calls["default"] = default
         for layout in LAYOUTS:
             calls[str(layout)] = call(layout)[0]

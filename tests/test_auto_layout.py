@@ -5,6 +5,7 @@ result has the bits that the same array has with that layout given.
 from __future__ import annotations
 
 import gc
+import math
 import pickle
 import threading
 import time
@@ -16,11 +17,15 @@ import pytest
 
 import lanewise as lw
 from lanewise.advice import auto
+from lanewise.launch.programs import Programs
 from lanewise.live.clouds import CloudScene, Shown
 from lanewise.live.scenes import Asked, finished
+from lanewise.patterns.calls import Calls
+from lanewise.patterns.known_kernels import kernels_naming
+from lanewise.patterns.search.searched import Searched
 from lanewise.records import storage
 from lanewise.records.arrays import storage_of
-from lanewise.records.open_layout import OpenLayout
+from lanewise.records.open_layout import OpenLayout, read_layout
 from lanewise.runtime.device import get_device
 
 N = 300
@@ -118,6 +123,18 @@ class Chosen:
     @property
     def before(self) -> Any:
         return type("Before", (), {"seconds": 1e9, "memory": 0})
+
+
+@pytest.fixture(autouse=True, name="_nothing_is_kept")
+def nothing_is_kept() -> None:
+    forget_choices()
+
+
+def forget_choices() -> None:
+    """Kernels keep choices, and these tests choose otherwise each time."""
+    for calls in {*kernels_naming(Grain), *kernels_naming(Wide)}:
+        for key in [k for k in calls.kept if isinstance(k, tuple) and k[0] == "layout"]:
+            del calls.kept[key]
 
 
 @pytest.fixture(params=WANTED)
@@ -310,6 +327,115 @@ def test_an_explicit_layout_is_never_touched(wanted: lw.Layout) -> None:
         drift(array, 0.5)
         assert array.layout == (layout or lw.SoA())
         assert left(array) is None
+
+
+def test_it_is_the_default_where_the_layout_changes_no_bits() -> None:
+    for device, layout, is_open in (("cpu", lw.SoA(), False), ("python", lw.SoA(), False), ("cuda", lw.SoAoAS(), True)):
+        assert read_layout(None, Grain.__record__, device) == (layout, is_open)
+        assert read_layout("auto", Grain.__record__, device) == (layout, True)
+        assert read_layout(lw.AoS(), Grain.__record__, device) == (lw.AoS(), False)
+
+
+@pytest.mark.cuda
+def test_arrays_of_a_gpu_leave_it_open(wanted: lw.Layout) -> None:
+    for make in (lambda: grains(None, device="cuda"), lambda: Grain.zeros(N, device="cuda")):
+        array = make()
+        assert not left(array).decided
+        again = pickle.loads(pickle.dumps(array))
+        drift(array, 0.5)
+        assert array.layout == wanted
+        assert not left(again).decided
+        assert pickle.loads(pickle.dumps(array)).layout == wanted
+
+
+GRADIENT = pairs.using(lw.AllPairs()).gradient("target.position")
+PREPARED: dict[str, Any] = {
+    **{name: USES[name] for name in ("elements", "results", "sum", "pairs", "near", "plan", "two")},
+    "pair gradient": lambda a: GRADIENT(a, a, 1e-3),
+    "cotangents": lambda a: GRADIENT(a, a, 1e-3, cotangent=np.ones((len(a), 3), np.float32)),
+}
+
+
+@pytest.mark.parametrize("use", PREPARED)
+def test_first_calls_of_later_arrays_prepare_nothing(use: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They move their arrays, and are calls like the first one then; nor does looking again prepare any."""
+    prepared: list[str] = []
+
+    def counted(cls: Any, name: str) -> None:
+        method = getattr(cls, name)
+
+        def counting(self: Any, *arguments: Any, **named: Any) -> Any:
+            prepared.append(f"{cls.__name__}.{name}")
+            return method(self, *arguments, **named)
+
+        monkeypatch.setattr(cls, name, counting)
+
+    monkeypatch.setattr(auto, "_choice", lambda s, v, current: Chosen(lw.AoS(), current))
+    call = PREPARED[use]
+    for _ in range(2):
+        call(grains())
+    counted(Programs, "get")
+    if use != "plan":  # which is a bound call
+        counted(Calls, "bind")
+        counted(Searched, "bound")
+    for turn in range(6):
+        array = grains(n=N + 8 * turn)
+        call(array)
+        assert array.layout == lw.AoS()
+    assert prepared == []
+    if use != "near":  # a search is bound to arrays that come again
+        for _ in range(40):
+            call(array)
+        assert prepared == []
+
+
+def test_records_stay_where_there_is_no_memory_for_a_copy(
+    first: list[lw.Layout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any, **named: Any) -> Any:
+        raise lw.DeviceError("no memory")
+
+    array, given = grains(), grains(lw.SoA())
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "allocate", full)
+        drift(array, 0.5)
+    drift(given, 0.5)
+    assert array.layout == lw.SoA()
+    assert left(array).reason.endswith("not moved, as there is no memory for a copy")
+    assert same(array, given)
+    array.append(array[:3])
+    given.append(given[:3])
+    drift(array, 0.5)
+    drift(given, 0.5)
+    assert same(array, given)
+
+
+def test_choices_are_kept_for_calls_that_round_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs make arrays in loops, and a choice takes milliseconds."""
+    asked: list[dict[str, float]] = []
+
+    def choice(storage: Any, votes: Any, current: Any) -> Any:
+        asked.append({c.name: n for c, n in votes.items()})
+        return Chosen(lw.AoS(), current)
+
+    monkeypatch.setattr(auto, "_choice", choice)
+    for _ in range(40):
+        array = grains(n=90)
+        energy(array)
+        assert array.layout == lw.AoS()
+    assert len(asked) <= 7, asked
+    assert all(math.log2(n) % 1 == 0 for votes in asked for n in votes.values())
+    energy(grains(n=2000))
+    assert len(asked) >= 2, "another number of records"
+
+
+def test_it_is_settled_after_thousands_of_calls() -> None:
+    array, given = grains(), grains(lw.SoA())
+    for _ in range(2**14):
+        energy(array)
+    assert left(array).settled
+    assert left(array).reason.endswith("it stays, as thousands of calls wanted no other")
+    np.testing.assert_array_equal(energy(array), energy(given))
 
 
 def test_growth_after_the_decision(wanted: lw.Layout) -> None:
@@ -573,6 +699,7 @@ def test_a_view_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             return Chosen(wanted.pop(0) if wanted else current, current)
 
         monkeypatch.setattr(auto, "_choice", choice)
+        forget_choices()
         array = grains()
         scene = CloudScene(array, Shown(position="e.position", values={"mass": "e.mass"}), {}, lambda: (0, 0.0))
         for _ in range(40):

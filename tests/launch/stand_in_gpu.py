@@ -20,6 +20,11 @@ from lanewise.runtime import cuda, cuda_graphs, devices
 
 DEVICE = "cuda:98"  # what is kept by the names of devices is found by no test on a GPU
 CONSTANT_BYTES = 1 << 16
+ATTRIBUTES_OF_H200 = {
+    12: 1 << 16, 13: 1_980_000, 36: 3_201_000, 37: 6144, 38: 50 << 20, 39: 2048, 81: 228 << 10, 82: 1 << 16, 97: 227 << 10,
+    106: 32, 111: 1 << 10,
+}  # fmt: skip
+"""By their numbers in `runtime.cuda_device.ATTRIBUTES`."""
 
 
 class Memory:
@@ -132,6 +137,7 @@ class Module:
         Device=lambda number: Stream(), Stream=Stream, get_current_stream=lambda *device: Stream(),
         runtime=SimpleNamespace(
             memGetInfo=lambda: (1 << 36, 1 << 37), getDevice=lambda: int(DEVICE.partition(":")[2]), setDevice=lambda number: None, driverGetVersion=lambda: 13000,
+            deviceGetAttribute=lambda code, number: ATTRIBUTES_OF_H200[code],
         ),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
         UnownedMemory=lambda ptr, nbytes, owner, device: Memory(ptr), MemoryPointer=lambda memory, offset: memory + offset,

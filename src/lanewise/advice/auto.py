@@ -1,16 +1,22 @@
-"""The layout of arrays that were made with `layout="auto"`: what the kernels want that name their
-record.
+"""The layout of arrays that leave it open, as those on GPUs do that are made without one: what the
+kernels want that name their record.
 
 At the first call all kernels of the program that name the record have a say, each as often as it
 was called so far, and once where it was not. Later the calls since then count, and the records move
 once more where a model says that this would have saved more than it costs: never where a caller has
 memory of the array, or a call is bound to it.
+
+A choice takes milliseconds, and programs make arrays in loops: a kernel keeps what was chosen at
+its calls, for numbers of records and of calls that round to the same powers of two.
 """
 
 from __future__ import annotations
 
+import math
+import weakref
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lanewise.advice.choice import LayoutChoice
@@ -25,16 +31,17 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.known_kernels import kernels_naming
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.records.arrays import RecordArray, class_of, storage_of
-from lanewise.records.open_layout import CAPTURED, THREADS, OpenLayout
+from lanewise.records.open_layout import CAPTURED, THREADS, USUAL, OpenLayout
 from lanewise.records.storage import Storage
 from lanewise.runtime.device import get_device
-from lanewise.support.errors import LanewiseError
+from lanewise.support.errors import DeviceError, LanewiseError
 
 VISITED = 256  # elements that a search looks at for each one, where nothing has counted them
 WALKING = 8  # times as long as the same arithmetic where neighbours read neighbours
 COPIES = 4  # times as long as streaming both layouts: a column of one is spread in the other
 NEW_CODE = 0.1  # seconds: what compiling each kernel once more takes
 LENT = "arrays of its memory are out"
+FULL = "there is no memory for a copy"
 
 Votes = Mapping[Calls, float]
 """The kernels that have a say, and how often each is called."""
@@ -69,7 +76,8 @@ def _decide(calls: Calls, storage: Storage, left: OpenLayout, cls: type[Any]) ->
     """At the first call."""
     known = dict.fromkeys([*kernels_naming(cls), calls])
     votes: dict[Calls, float] = {c: max(1, c.made) for c in known}
-    choice = _choice(storage, votes, default_layout(storage.record, storage.device))
+    default = default_layout(storage.record, storage.device)
+    choice = _kept_choice(calls, storage, votes, default)
     for c in known:
         left.users[c] = c.made
     left.users[calls] = max(0, calls.made - 1)  # this call is the first one of those after it
@@ -78,8 +86,18 @@ def _decide(calls: Calls, storage: Storage, left: OpenLayout, cls: type[Any]) ->
         if storage.side.is_lent:
             left.reason += f"; not moved, as {LENT}"
         else:
-            storage.lie_as(choice.layout)
+            _move(storage, left, choice.layout)
     left.looked()
+
+
+def _move(storage: Storage, left: OpenLayout, layout: Layout) -> bool:
+    """Whether there was memory for a copy, without which the records stay where they are."""
+    try:
+        storage.lie_as(layout)
+    except DeviceError:
+        left.reason += f"; not moved, as {FULL}"
+        return False
+    return True
 
 
 def _look_again(calls: Calls, storage: Storage, left: OpenLayout) -> None:
@@ -88,21 +106,42 @@ def _look_again(calls: Calls, storage: Storage, left: OpenLayout) -> None:
         left.users[calls] = max(0, calls.made - 1)
     since: dict[Calls, float] = {c: c.made - before for c, before in left.users.items()}
     votes = {c: times for c, times in since.items() if times > 0}
-    choice = _choice(storage, votes, storage.layout)
+    # arrays that come and go meet each newcomer: what they want of it is known
+    choose = _choice if left.is_due else partial(_kept_choice, calls)
+    choice = choose(storage, votes, storage.layout)
     left.looked()
-    if choice is None or not choice.worth_changing or storage.side.is_lent:
-        return
-    saved = choice.before.seconds - choice.best.seconds
-    if saved > _cost_of_moving(choice, memory_model(storage.device), len(votes)):
-        left.reason = f"{_reason(choice, choice.current, votes)}, moved once more"
-        storage.lie_as(choice.layout)
-        storage.settle()
+    if choice is not None and choice.worth_changing and not storage.side.is_lent:
+        saved, before = choice.before.seconds - choice.best.seconds, left.reason
+        if saved > _cost_of_moving(choice, memory_model(storage.device), len(votes)):
+            left.reason = f"{_reason(choice, choice.current, votes)}, moved once more"
+            if not _move(storage, left, choice.layout):
+                left.reason = before
+            storage.settle()
+    if left.is_usual:
+        storage.settle(USUAL)
 
 
 def _cost_of_moving(choice: LayoutChoice, model: MemoryModel, kernels: int) -> float:
     """Seconds."""
     moved = choice.before.memory + choice.best.memory
     return COPIES * moved / model.streamed + NEW_CODE * kernels
+
+
+def _kept_choice(
+    calls: Calls, storage: Storage, votes: Votes, current: Layout
+) -> LayoutChoice | None:
+    """A choice that was made at an earlier call like this one, or a new one."""
+    rounded = {c: _rounded(times) for c, times in votes.items()}
+    kept, who = calls.kept, tuple((weakref.ref(c), times) for c, times in rounded.items())
+    key = ("layout", storage.record, storage.device, _rounded(max(1, len(storage))), current, who)
+    if key not in kept:
+        kept[key] = _choice(storage, rounded, current)
+    return kept[key]
+
+
+def _rounded(number: float) -> float:
+    """The power of two that is nearest."""
+    return 2.0 ** round(math.log2(number))
 
 
 def _choice(storage: Storage, votes: Votes, current: Layout) -> LayoutChoice | None:

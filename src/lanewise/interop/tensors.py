@@ -15,6 +15,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Record, make_class, unknown_field
 from lanewise.language.target import CPU, CUDA
 from lanewise.launch.arguments import name_arguments
+from lanewise.layouts import default_layout
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.variables import check_results
@@ -66,8 +67,9 @@ class Inputs:
             record = self.kernel.signature.parameters[n]
             assert isinstance(record, Record)
             cls = make_class(record, __name__, record.name, None)
+            lies = default_layout(record, device)  # they live for one call
             values[n] = RecordArray.from_fields(
-                record, given, layout=None, device=device, python_class=cls
+                record, given, layout=lies, device=device, python_class=cls
             )
         return values | {n: values[other] for n, other in self.twins.items()}
 

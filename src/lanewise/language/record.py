@@ -294,7 +294,7 @@ class RecordValue:
         table: a structured array, a DataFrame or a mapping whose columns are called as fields or as
         components, `position_x`. copy: with False the array lies in the memory of a structured
         array of `dtype`, or in that of the array of a record's only field.
-        layout: by default that of the device; "auto" leaves it to the kernels, see
+        layout: by default SoA on a CPU, and on a GPU what the kernels choose ("auto"), see
         docs/layouts.md.
         host_layout: that of a second side on the host, see `RecordArray.host`. Raises
         `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way
@@ -314,8 +314,8 @@ class RecordValue:
         device: str | Mesh | None = None,
         host_layout: Layout | None = None,
     ) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the
-        current device). "auto" leaves the layout to the kernels, see docs/layouts.md.
+        """`count` records of zeros in `layout` on `device` (defaults: SoA on a CPU, and on a GPU
+        what the kernels choose, see docs/layouts.md; the current device).
 
         host_layout: that of a second side on the host, see `RecordArray.host`.
         """

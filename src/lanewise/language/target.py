@@ -22,8 +22,9 @@ class Target:
     one instruction. streaming: how sites stream unless the caller says; in place memory counts,
     which caches make cheap.
     host_memory: its arrays lie in the memory of the host, as those of NumPy. index: the type of
-    indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what
-    tuning takes unless the caller says.
+    indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. bits_of_layouts:
+    results may have other bits in another layout of records, as compilers add in an order that
+    depends on it. tuning_seconds: what tuning takes unless the caller says.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Target:
     host_memory: bool
     index: Scalar
     lanes: int
+    bits_of_layouts: bool
     tuning_seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -55,6 +57,7 @@ CUDA = Target(
     host_memory=False,
     index=I32,
     lanes=32,
+    bits_of_layouts=False,
     tuning_seconds=60.0,
 )
 CPU = Target(
@@ -68,6 +71,7 @@ CPU = Target(
     host_memory=True,
     index=I64,
     lanes=16,
+    bits_of_layouts=True,
     tuning_seconds=120.0,
 )
 PYTHON = replace(CPU, name="python", compiled=False, converts_f16=True, tuning_seconds=0.0)

@@ -164,12 +164,20 @@ class Repeatable:
             own_only=own_only,
         )
         # Its results are there already. Else it would never be found, and push out another one.
-        return None if made.match(positional, named, makes=False) is None else made
+        found = made.match(positional, named, makes=False, asks=False)
+        return None if found is None else made
 
     def match(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, makes: bool = True
+        self,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        *,
+        makes: bool = True,
+        asks: bool = True,
     ) -> Given | None:
-        """The arguments of a call like this one; None for another one. makes: see `Resize`."""
+        """The arguments of a call like this one; None for another one. makes: see `Resize`; asks:
+        see `Given`.
+        """
         positional = arguments
         if named:
             if tuple(named) != self._named:
@@ -192,7 +200,7 @@ class Repeatable:
             for n in self._changing:  # values that own their memory lie in no record
                 asks = asks or again.arrays[n].base is not None
             return None if asks and self._overlap(again.complete()) else again
-        matched = Given({}, {})
+        matched = Given({}, {}, asks=asks)
         for slot, value in zip(self._slots, arguments, strict=True):
             if not slot.take(value, matched):
                 return None

@@ -34,13 +34,21 @@ class Given:
 
     sized: what is launched, where it is filled in but for results and other arrays than records.
     records: what is among the arguments and, until `complete` is called, not among the arrays; by
-    name, with its position.
+    name, with its position. asks: whether arrays that leave their layout open may send a call the
+    way of a first one.
     """
 
-    __slots__ = ("arguments", "arrays", "records", "sized", "sizes", "values")
+    __slots__ = ("arguments", "arrays", "asks", "records", "sized", "sizes", "values")
 
-    def __init__(self, arrays: dict[str, Any], values: dict[str, Any], sized: Any = None) -> None:
-        self.arrays, self.values, self.sized = arrays, values, sized
+    def __init__(
+        self,
+        arrays: dict[str, Any],
+        values: dict[str, Any],
+        sized: Any = None,
+        *,
+        asks: bool = True,
+    ) -> None:
+        self.arrays, self.values, self.sized, self.asks = arrays, values, sized, asks
         self.sizes: list[Any] = []
         self.records: tuple[tuple[str, int], ...] = ()
         self.arguments: tuple[Any, ...] = ()
@@ -60,7 +68,7 @@ class Slot(Protocol):
 
 def sizes_of(slots: Iterable[tuple[Slot, Any]]) -> tuple[Any, ...]:
     """How large arguments are that their slots take."""
-    seen = Given({}, {})
+    seen = Given({}, {}, asks=False)
     for slot, value in slots:
         slot.take(value, seen)
     return tuple(seen.sizes)
@@ -87,7 +95,7 @@ class SameRecords:
         ):
             return False
         if (side := side_of(value)).followed:
-            if side.is_asked_first:
+            if matched.asks and side.is_asked_first:
                 return False
             side.read(self.reads)
         matched.arrays[self.name] = value
@@ -125,7 +133,7 @@ class RecordSlot:
             size = _size(value)
             self._seen = weakref.ref(value), weakref.ref(places_of(value)), size
         if (side := side_of(value)).followed:
-            if side.is_asked_first:
+            if matched.asks and side.is_asked_first:
                 return False
             side.read(self.reads)
         matched.sizes.append(size)

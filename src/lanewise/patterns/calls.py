@@ -41,7 +41,7 @@ from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain
 from lanewise.patterns.skeleton import Derived, KernelFunction, Skeleton, pair_of
 from lanewise.patterns.tuning_jobs import key_of, specialisation_of, tuning_job
 from lanewise.planning.plan import CompletePlan, Plan, neutral_plan
-from lanewise.records.binding import layout_reasons, open_owners
+from lanewise.records.binding import await_layout, layout_reasons, open_owners
 from lanewise.runtime.memory import on
 
 if TYPE_CHECKING:
@@ -114,6 +114,16 @@ class Calls:
             settle_layouts(self, given.records)
         return given
 
+    def settles(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+        """Choose the layout of arrays that leave it open, and say whether there were any: then an
+        earlier call may be like this one.
+        """
+        values = (*arguments, *named.values())
+        if not (self.has_say and await_layout(values, self)) or mesh_of(values) is not None:
+            return False
+        self.given(arguments, named)
+        return True
+
     # ------------------------------------------------------------ calls
 
     def call(
@@ -124,9 +134,8 @@ class Calls:
         if self.subject.changed():
             self._begin()
         calls = self.repeated[None]
-        if (out is None or not self.subject.shaped) and (
-            match := calls.find(arguments, named, makes=out is None)
-        ):
+        may_repeat = out is None or not self.subject.shaped
+        if may_repeat and (match := calls.find(arguments, named, self.settles, makes=out is None)):
             return match[0].run(match[1], out)
         if (mesh := mesh_of((*arguments, *named.values()))) is not None:
             return call_on_mesh(self, self, mesh, arguments, named, out)

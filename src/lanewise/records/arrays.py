@@ -89,7 +89,7 @@ class RecordArray(Generic[B]):
         where = first_of(place)
         begun, left_open = read_layout(layout, record, where)
         if isinstance(place, Mesh):
-            if left_open:
+            if layout == AUTO:
                 raise refuse_auto(record, place)
             if host_layout is not None:
                 raise ArgumentError(
@@ -453,7 +453,7 @@ class RecordArray(Generic[B]):
             cls.__qualname__,
             self.record,
             packed(self.layout)
-            if (left := self._storage.owner.open) is None or left.decided
+            if rows is not None or (left := self._storage.owner.open) is None or left.decided
             else AUTO,
             self.device if rows is None else rows.mesh,
             self.numpy(),

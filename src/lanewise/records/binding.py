@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.field_views import FieldViews
@@ -41,6 +42,18 @@ def open_owners(arrays: Iterable[RecordArray]) -> list[Storage]:
     """The storages of these arrays, each once, about whose layout something is open."""
     owners = {id(s): s for r in arrays if (s := storage_of(r).owner).open is not None}
     return [s for s in owners.values() if s.open is not None and not s.open.settled]
+
+
+def await_layout(values: Iterable[Any], calls: Any) -> bool:
+    """Whether a call of `calls` chooses the layout of arrays among its arguments, or looks again
+    whether it suits.
+    """
+    for value in values:
+        if type(value) is RecordArray:
+            left = storage_of(value).owner.open
+            if left is not None and left.awaits(calls):
+                return True
+    return False
 
 
 def keep_layouts(arrays: Iterable[RecordArray], why: str) -> None:

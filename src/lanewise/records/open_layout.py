@@ -11,6 +11,7 @@ import weakref
 from typing import Any, Literal
 
 from lanewise.language.record import Record
+from lanewise.language.target import target_of
 from lanewise.layouts import Layout, default_layout
 from lanewise.records.placement import RecordPlacement
 from lanewise.runtime.device import get_device
@@ -24,6 +25,8 @@ LayoutArgument = Layout | Literal["auto"]
 UNDECIDED = "no kernel has used the array yet"
 THREADS = "calls come from several threads"
 CAPTURED = "a call on it was captured in a graph"
+USUAL = "thousands of calls wanted no other"
+LONG = 4096  # calls between two looks: then asking at each of them, 0.4 us, is for nothing
 
 
 class OpenLayout:
@@ -77,6 +80,12 @@ class OpenLayout:
         self._asked += 1
         return False
 
+    def awaits(self, calls: Any) -> bool:
+        """Whether a call of this kernel is to choose a layout, or to look at it again."""
+        if self.settled:
+            return False
+        return not self.decided or self.is_due or self.is_elsewhere() or calls not in self.users
+
     def heed_graph(self) -> None:
         """Never move the records again where memory is used while a graph is captured, which keeps
         its addresses, and nothing says when it is launched.
@@ -89,6 +98,11 @@ class OpenLayout:
     def is_due(self) -> bool:
         """Whether so many calls came that it is looked at once more."""
         return self._asked >= self._next
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether it has been looked at so often that it may be settled."""
+        return self._next > LONG
 
     def is_elsewhere(self) -> bool:
         """Whether another thread decided."""
@@ -133,12 +147,13 @@ class OpenLayout:
 
 
 def read_layout(layout: Any, record: Record, device: str) -> tuple[Layout, bool]:
-    """A layout to begin with, and whether kernels choose another one.
+    """A layout to begin with, and whether kernels choose another one: where that is wanted, and
+    unasked on devices whose results have the same bits in every layout.
 
     Raises `ArgumentError` for what is no layout.
     """
     if layout is None:
-        return default_layout(record, device), False
+        return default_layout(record, device), not target_of(device).bits_of_layouts
     if isinstance(layout, str) and layout == AUTO:
         return default_layout(record, device), True
     return checked_layout(layout), False

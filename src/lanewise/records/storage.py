@@ -288,18 +288,21 @@ class Storage:
     def lie_as(self, layout: Layout) -> None:
         """Move the records to another layout; views of them move along. What is late on this side
         stays so.
+
+        Raises `DeviceError` where there is no memory for a copy; then they stay where they are.
         """
         left, before = self.open, self.memory
         assert left is not None
         assert self.whole is None
         parts = [(p, p.progression()) for p in left.parts if p.places_are(before)]
-        self.layout = layout
-        arrangement = self._arranged
-        if self.capacity != before.count:
-            arrangement = arrangement.at(arrangement.starts(self.capacity))
-        views = FieldViews(self.allocated(self.capacity), self.device, arrangement, before.count)
+        arrangement, capacity = layout.arrange(self.record.leaves), self.capacity
+        nbytes = arrangement.nbytes(capacity)
+        data = allocate(self.device, nbytes, _what(self.record, capacity))
+        if capacity != before.count:
+            arrangement = arrangement.at(arrangement.starts(capacity))
+        views = FieldViews(data, self.device, arrangement, before.count)
         copy_columns(self.record, before, views)
-        self.placement, self._parts = views, {}
+        self.layout, self.placement, self._parts = layout, views, {}
         if self.side.sides is not None:
             self.side.sides.relaid(self.side.number, views, layout)
         left.moved(before)

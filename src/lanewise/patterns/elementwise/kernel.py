@@ -247,7 +247,7 @@ class Elementwise(AbstractKernel):
         calls.made += 1
         calls.notice()
         repeated, checked = calls.repeated[operation], CHECKS in named
-        if not checked and (match := repeated.find(arguments, named)):
+        if not checked and (match := repeated.find(arguments, named, calls.settles)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)
         if scattered := calls.signature.scattered:

@@ -217,6 +217,7 @@ class PairwiseGradient(AbstractGradient[Pairwise]):
         target, source = (values[n] for n in self._roles())
         if not (isinstance(target, RecordArray) and isinstance(source, RecordArray)):
             self._sought.calls.given(arguments, named)  # which says what is wrong
+        self._sought.calls.settles(arguments, named)  # before targets are copied as they lie
         identical = are_same(target, source)
         kept, key = self._sought.kept(), ("gradient", self._sought.names, identical, weighed)
         if key not in kept:

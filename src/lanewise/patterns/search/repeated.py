@@ -21,6 +21,7 @@ import numpy as np
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeatable import Repeatable
+from lanewise.launch.repeated import Settles
 from lanewise.launch.sized import Result, Sized
 from lanewise.launch.slots import Given, SameRecords
 from lanewise.launch.support import Uses
@@ -118,17 +119,31 @@ class RepeatedSearches:
         self._seen = WeakKeyDictionary[FieldViews, int]()  # calls, by where records are
 
     def find(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+        self,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        settles: Settles | None = None,
     ) -> tuple[Kept, Given] | None:
         """A call like this one, and its arguments."""
         if self._tuned is not (tuned := store_enabled()):
             self._keep(())
             self._tuned = tuned
+        found = self._known(arguments, named)
+        if found is None and settles is not None and settles(arguments, named):
+            return self._known(arguments, named, asks=False)
+        return found
+
+    def _known(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, asks: bool = True
+    ) -> tuple[Kept, Given] | None:
         last = self._last
-        if last is not None and (matched := last.call.match(arguments, named)) is not None:
+        if (
+            last is not None
+            and (matched := last.call.match(arguments, named, asks=asks)) is not None
+        ):
             return last, matched
         for kept in self._found.get(_key((*arguments, *named.values())), ()):
-            if (matched := kept.call.match(arguments, named)) is not None:
+            if (matched := kept.call.match(arguments, named, asks=asks)) is not None:
                 self._last = kept
                 return kept, matched
         return None

@@ -98,7 +98,8 @@ class Searched:
         self._calls.made += 1
         points: Places | None = None
         repeatable = out is None or not self.signature.arrays
-        match = self._repeated.find(arguments, named) if repeatable else None
+        settles = self._calls.settles
+        match = self._repeated.find(arguments, named, settles) if repeatable else None
         if match is not None and self._is_new(*match):
             self._repeated.discard(match[0])
             match = None
@@ -144,7 +145,7 @@ class Searched:
         """A call of a kind that was there before, on other arrays, ready to run; None for one that
         is bound.
         """
-        if (found := self._kinds.find(arguments, named)) is None:
+        if (found := self._kinds.find(arguments, named, self._calls.settles)) is None:
             return None
         kind, matched = found
         arrays = matched.complete()
@@ -160,7 +161,7 @@ class Searched:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], s: Specialised
     ) -> None:
         """Keep what calls of any size have in common."""
-        if self._kinds.find(arguments, named) is not None:
+        if self._kinds.knows(arguments, named):
             return
         made = result_arrays(self.lowered)
         kind = AnySize.of(

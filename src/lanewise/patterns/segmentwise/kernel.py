@@ -215,7 +215,7 @@ class Segmentwise(AbstractKernel):
         calls.made += 1
         calls.notice()
         repeated = calls.repeated[None]
-        if match := repeated.find(arguments, named):
+        if match := repeated.find(arguments, named, calls.settles):
             again, matched = match
             if out is None:
                 return unpacked(again.run(matched, None))
