@@ -15,7 +15,6 @@ FIGURES: dict[tuple[str, str], str] = {
     ("gravity.md", "an `energy_error` above 1e-3"): SETTING,
     ("gravity.md", "the command line warns of above 1e-3"): SETTING,
     ("gravity.md", "by default 97 % of the bodies of the first frame"): SETTING,
-    ("gravity.md", "theta is then 0.7 and the order 3 (4 from 1e-3 down, 5 for less than 3e-4)"): SETTING,
     ("threadwise-plans.md", "and saves at least 10 µs"): SETTING,
     ("passes.md", "an occupancy below 100 %, two major branches"): SETTING,
     ("lbm.md", "above 2 % of the largest speed a warning"): SETTING,
