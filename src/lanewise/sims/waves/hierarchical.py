@@ -100,14 +100,12 @@ def _candidates_of(maker: MapMaker, batch: Batch, best: Best) -> Iterator[Candid
     rows = np.empty(best.place.shape, CANDIDATE)
     rows["freq"] = maker.frequencies[f]
     rows["significance"], rows["count"], rows["twoF"] = best.significance, best.count, best.two_f
-    for d, direction in enumerate(batch.directions):
-        own = slice(d * spins, (d + 1) * spins)
-        pixel = direction.order[rank[own]]
-        rows["alpha"][own] = direction.patch.alpha.reshape(-1)[pixel]
-        rows["delta"][own] = direction.patch.delta.reshape(-1)[pixel]
-        rows["f1dot"][own] = np.add.outer(batch.f1dots, field.residuals)[
-            np.arange(spins)[:, None], r[own]
-        ]
+    every = batch.directions
+    direction, spin = (x[:, None] for x in divmod(np.arange(len(rows)), spins))
+    pixel = np.stack([d.order for d in every])[direction, rank]
+    rows["alpha"] = np.stack([d.patch.alpha.reshape(-1) for d in every])[direction, pixel]
+    rows["delta"] = np.stack([d.patch.delta.reshape(-1) for d in every])[direction, pixel]
+    rows["f1dot"] = np.add.outer(batch.f1dots, field.residuals)[spin, r]
     yield from rows
 
 
