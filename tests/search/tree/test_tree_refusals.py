@@ -199,7 +199,7 @@ def test_what_a_tree_takes_is_said_before_it_is_taken(monkeypatch: pytest.Monkey
     b = Body.zeros(1_000_000, device="cpu")
     monkeypatch.setattr(memory, "available_memory", almost_none)
     text = refused(lw.DeviceError, lambda: gravity.using(lw.Tree())(b, b))
-    assert text == ("the order of a tree needs 36,000,000 bytes on 'cpu', and 1,000 are available")
+    assert text == ("the order of a tree needs 24,000,000 bytes on 'cpu', and 1,000 are available")
 
 
 def test_a_tree_leaves_nothing_to_tune() -> None:
