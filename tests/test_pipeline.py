@@ -105,7 +105,7 @@ REFUSED = [
     (
         Plan(block=1024, tile=4096),
         "mapping to threads cannot be applied to gravity: "
-        "its tiles and sums take 65,536 bytes of shared memory a block, and there are 49,152",
+        "its tiles and sums take 65,536 bytes of shared memory per block, and there are 49,152",
     ),
     (Plan(tile=0, slices=2), "slicing cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(tile=0, parts=2), "splitting of sources cannot be applied to gravity: its sources are not cut into tiles"),

@@ -223,7 +223,7 @@ REFUSED = [
     ("pull --lists 90x2", "--lists 90x2 is of kernels of @lw.segmentwise, and pull runs over no lists; --shape NAME=SIZES gives "
      "an array its sizes"),
     ("heat --shape sites=5x5", "--shape sites=5x5: sites of D3Q7 have the shape (nz, ny, nx): wanted --shape sites=512x512x512"),
-    ("heat --shape dt=5x5x5", "--shape dt=5x5x5: a value that is one a site has the shape of the sites: wanted --shape dt=25x25x25"),
+    ("heat --shape dt=5x5x5", "--shape dt=5x5x5: a value that is one per site has the shape of the sites: wanted --shape dt=25x25x25"),
     ("heat --shape conductivity=5x5x5", "--shape conductivity=5x5x5: conductivity is a field of the sites, which has their shape: leave it out"),
     ("flow --shape rates=5x5", "--shape rates=5x5: rates is an lw.Array1[lw.f32]: wanted one size, as in --shape rates=16384"),
     ("flow --shape sties=5x5", "flow has no array 'sties' to give a shape; did you mean 'sites'? it has sites, omega, rates"),

@@ -133,7 +133,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "mach": (
         "cavity --speed 0.2",
-        "the speed of the case, the lid's velocity, is 0.2 sites a step, Mach 0.35; wanted at most 0.1732, Mach 0.3: choose a "
+        "the speed of the case, the lid's velocity, is 0.2 sites per step, Mach 0.35; wanted at most 0.1732, Mach 0.3: choose a "
         "lower lattice velocity (the same flow then takes more steps)",
     ),
     "size": ("cavity --size 2", "the size is 2; wanted 4 to 1,048,576 sites along a side"),

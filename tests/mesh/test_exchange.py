@@ -153,7 +153,7 @@ def test_explanations_list_parts_and_exchanges() -> None:
     with pytest.raises(ArgumentError, match="is for arrays on one device"):
         compiled.explain(measure=True)
     loop = str(loop_of(b).explain())
-    assert "pull: 3 parts (3 x cpu), 333, 333, 334 rows; 16,000 bytes a call are copied for them" in loop
+    assert "pull: 3 parts (3 x cpu), 333, 333, 334 rows; 16,000 bytes per call are copied for them" in loop
     assert "push, part 2" in loop
     assert "sources of pull  16,000 bytes" in loop
     assert "push: 3 parts (3 x cpu), 333, 333, 334 rows; nothing is copied" in loop

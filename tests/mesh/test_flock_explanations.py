@@ -111,7 +111,7 @@ def test_a_flock_on_a_mesh_says_what_its_parts_bring() -> None:
     assert "mesh: 3 parts (3 x cpu), 1,000 agents each\n" in text
     assert "\n  bring agents that may come near  in every step " in text
     assert "\n  bring agents for their order     once in 32 steps  336,000  memory of the host, " in text
-    assert "bytes a step, memory of the host, " in text
+    assert "bytes per step, memory of the host, " in text
     assert "\n  hidden behind computation: nothing: copies wait for the step before" in text
     assert "\n  strong: 3,000 agents in all, weak: 1,000 a part; of one device with all of them, which runs one" in text
     facts = json.loads(json.dumps(said.json()))["mesh"]
@@ -161,8 +161,8 @@ def test_efficiency_on_gpus_that_are_there(monkeypatch: pytest.MonkeyPatch) -> N
         "  bring all   once in 2 steps  8,000,000  NVLink, 20.0 GB/s  100 us     8%",
         "  look        in every step                                  510 us    42%",
         "  move        in every step                                  550 us    45%",
-        "  cuda to cuda:1: 3,000,000 bytes a step, NVLink, 20.0 GB/s (measured now)",
-        "  cuda:1 to cuda: 3,000,000 bytes a step, NVLink, 30.0 GB/s (measured now)",
+        "  cuda to cuda:1: 3,000,000 bytes per step, NVLink, 20.0 GB/s (measured now)",
+        "  cuda:1 to cuda: 3,000,000 bytes per step, NVLink, 30.0 GB/s (measured now)",
         "  hidden behind computation: nothing: copies wait for the step before, and the step waits for them",
         "  predicted efficiency of 2 GPUs: strong 83% (copies 12%, launches 4%, rows of others 1%), weak 83% (copies 12%, "
         "launches 4%, rows of others 1%)",
@@ -192,7 +192,7 @@ def test_what_is_lost_and_the_efficiency_are_all(monkeypatch: pytest.MonkeyPatch
 def test_links_of_gpus_that_are_not_there_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mesh_links, "is_here", lambda device: False)
     text = str(two("cuda", "cuda:1"))
-    assert (" and 1 more: 6,000,000 bytes a step together, unknown link, rate unknown (not in this machine)\n") in text
+    assert (" and 1 more: 6,000,000 bytes per step together, unknown link, rate unknown (not in this machine)\n") in text
     assert "unknown link, 350.0 GB/s assumed" in text
     assert text.endswith("by kernels and copies alone, with 350 GB/s where a rate is unknown")
 

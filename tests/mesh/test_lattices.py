@@ -490,7 +490,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: FLOW.stepper(plain(), **OMEGA).sequence(), "collide: tasks of steps are read where sites lie on one"),
     (
         lambda: FLOW.run(plain(), 1, omega=np.ones(17, np.float32)),
-        "collide: 'omega' must be an f32, or an array of shape (30, 4) with one a site; found",
+        "collide: 'omega' must be an f32, or an array of shape (30, 4) with one per site; found",
     ),
     (
         lambda: lw.couple(FLOW.stepper(plain(), **OMEGA), FLOW.stepper(plain(device="cpu"), **OMEGA)),

@@ -252,7 +252,7 @@ def test_results_go_between_devices() -> None:
         found = host(kernel(divided, many, 1e-3))
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6 * np.abs(wanted).max())
     text = str(kernel.compile(many, many, 1e-3).explain())
-    over_links = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) bytes a call", text)]
+    over_links = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) bytes per call", text)]
     assert sum(over_links) == (16 + 12) * len(one) * 2
 
 
@@ -339,7 +339,7 @@ def test_explanations_have_parts_and_bytes() -> None:
     call = pull.using(lw.Tree(order=2)).bind(many, many, 1e-3)
     text = str(call.compiled.explain())
     assert "3 parts (3 x cpu), 1,000 rows each" in text
-    assert "on cpu: 84,000 bytes a call, memory of the host, " in text  # 16 + 12 of each body
+    assert "on cpu: 84,000 bytes per call, memory of the host, " in text  # 16 + 12 of each body
     assert "tree: theta 0.6, order 2" in text
     assert isinstance(call.launch, MeshLaunch)
     assert [name for name, _ in call.launch.works()] == [

@@ -151,18 +151,18 @@ def test_what_fits():
 def test_what_does_not_fit():
     kernel = program(case("gravity"), lw.SoAoAS(), TILED, "cuda").kernels[0]
     assert fits(kernel, H200, Resources(64, 50_000, 0, 0, 0)) == (
-        "gravity asks for 50,000 bytes of shared memory a block, and NVIDIA H200 gives 49,152"
+        "gravity asks for 50,000 bytes of shared memory per block, and NVIDIA H200 gives 49,152"
     )
     big = replace(kernel, grid=replace(kernel.grid, threads=1024))
     assert fits(big, H200, Resources(80, 0, 0, 0, 0)) == (
-        "gravity asks for 81,920 registers a block (1024 threads of 80), and NVIDIA H200 has 65,536"
+        "gravity asks for 81,920 registers per block (1024 threads of 80), and NVIDIA H200 has 65,536"
     )
     assert fits(big, H200, [Resources(300, 0, 0, 0, 0)]) == (
-        "gravity asks for 300 registers a thread, and NVIDIA H200 has 255 at most"
+        "gravity asks for 300 registers per thread, and NVIDIA H200 has 255 at most"
     )
     huge = replace(kernel, grid=replace(kernel.grid, threads=2048))
     assert fits(huge, H200) == "gravity asks for blocks of 2,048 threads, and NVIDIA H200 has 1,024 at most"
     tile = tuple(replace(b, length=4096) if b.space == "shared" and b.lanes == 4 else b for b in kernel.buffers)
     assert fits(replace(kernel, buffers=tile), H200) == (
-        "gravity asks for 68,608 bytes of shared memory a block, and NVIDIA H200 gives 49,152"
+        "gravity asks for 68,608 bytes of shared memory per block, and NVIDIA H200 gives 49,152"
     )

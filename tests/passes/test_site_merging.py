@@ -117,7 +117,7 @@ def test_one_site_a_thread_changes_nothing():
     ],
 )
 def test_default(lattice, storage, count, sites):
-    """Several sites a thread where a population has two bytes, and there are threads enough."""
+    """Several sites per thread where a population has two bytes, and there are threads enough."""
     shape = (2, BLOCK) if lattice.dimension == 2 else (2, 2, BLOCK)
     made = exact(lattice).flow.sites(shape, storage=storage, layout=lw.AoSoA(BLOCK), streaming="pull", device="python")
     machine = Machine("cuda", 132)
@@ -143,7 +143,7 @@ def test_sites_of_lists_are_not_merged():
     assert complete_site_plan(Plan(branches="apart"), machine, reference, count).targets == 1
     head = f"thread merging cannot be applied to {reference.name}: "
     assert refusal(lambda: complete_site_plan(Plan(branches="apart", targets=2), machine, reference, count)) == (
-        f"{head}with its branches apart special sites come from lists, one a thread"
+        f"{head}with its branches apart special sites come from lists, one per thread"
     )
     for part in site_splitting.apply(simplified(reference), spans=False)[1:]:
         assert "whole blocks of the layout" in refusal(lambda part=part: site_merging.apply(part, 2))

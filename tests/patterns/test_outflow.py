@@ -87,7 +87,7 @@ def test_refusals() -> None:
     sites = flow.sites((4, 4), edges={"x": ("wall", "outflow")}, device="cpu")
     with pytest.raises(ArgumentError) as error:
         flow(sites, omega=1.0, outflow_speed=2.0)
-    assert str(error.value) == "bgk: 'outflow_speed' is above 0 and at most 1, in links a step; found float 2.0"
+    assert str(error.value) == "bgk: 'outflow_speed' is above 0 and at most 1, in links per step; found float 2.0"
 
 
 @pytest.mark.quick("cpu-D2Q9-pull", "cpu-D3Q19-push", "cpu-D3Q27-in-place")

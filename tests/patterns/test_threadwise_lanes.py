@@ -256,7 +256,7 @@ def between(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.A
 
 
 @pytest.mark.parametrize(("plan", "reason"), [
-    (Plan(across=5), "a SIMD register has 4, 8 or 16 lanes; 5 were requested"), (Plan(across=16, rows=0), "0 points a lane were requested"),
+    (Plan(across=5), "a SIMD register has 4, 8 or 16 lanes; 5 were requested"), (Plan(across=16, rows=0), "0 points per lane were requested"),
     (Plan(across=16, layers=2), "the index space has 2 indices"), (Plan(rows=2), "choose across=16, or rows=1"),
     (Plan(across=16, down=2), "only a GPU has blocks of threads"), (Plan(across=16, order="panels"), "only a GPU has blocks of threads"),
     (Plan(slices=16, tile=64), "no two of its loops over one range, from 0 on, compute the same value"),

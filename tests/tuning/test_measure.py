@@ -152,7 +152,7 @@ def test_spills_and_too_many_registers_are_reasons() -> None:
         "failed", "gravity spills 20 bytes of registers to memory"
     )
     assert measure.misfit(_executable(Resources(72, 0, 0, 0, 0)), h200) == Failure(
-        "failed", "gravity asks for 73,728 registers a block (1024 threads of 72), and NVIDIA H200 has 65,536"
+        "failed", "gravity asks for 73,728 registers per block (1024 threads of 72), and NVIDIA H200 has 65,536"
     )
 
 

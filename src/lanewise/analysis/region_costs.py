@@ -172,7 +172,7 @@ class Lie:
 
 
 def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | None = None) -> Lie:
-    """The lie of `size` bytes a thread at these elements; None for places that data tell.
+    """The lie of `size` bytes per thread at these elements; None for places that data tell.
 
     step: elements from such a place to that of the next thread, where it is known.
     """

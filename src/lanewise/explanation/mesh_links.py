@@ -59,7 +59,7 @@ def lines_of_links(links: Sequence[LinkOfStep], of: str = "step") -> list[str]:
         speed = "rate unknown" if rate is None else f"{rate / 1e9:,.1f} GB/s"
         where = some[0].where if len(some) == 1 else f"{some[0].where} and {len(some) - 1} more"
         together = " together" if len(some) > 1 else ""
-        lines.append(f"{where}: {nbytes:,.0f} bytes a {of}{together}, {name}, {speed} ({known})")
+        lines.append(f"{where}: {nbytes:,.0f} bytes per {of}{together}, {name}, {speed} ({known})")
     return lines
 
 

@@ -49,7 +49,7 @@ def compile_sites(
     """A step of `kernel` compiled for about `count` sites on the device of a model, and loaded
     nowhere.
 
-    shapes: that of the box as "sites", of each value that is one a site, and of tables. recalled:
+    shapes: that of the box as "sites", of each value that is one per site, and of tables. recalled:
     with what tune() found for such steps, the device being this machine's. Raises `InputError`.
     """
     taken, asked = taken_by(kernel), dict(shapes or {})
@@ -100,7 +100,7 @@ def _stored(name: str, arguments: SitewiseArguments, form: Form, device: str, co
 def _arguments(
     kernel: LatticeKernel, form: Form, layout: Layout, taken: SiteParameters, each: frozenset[str]
 ) -> SitewiseArguments:
-    """Of a step that follows links, as most do. each: the values that are one a site."""
+    """Of a step that follows links, as most do. each: the values that are one per site."""
     kinds = kernel.kinds
     phases = [form.phase(step, fresh=False) for step in (0, 1)]
     phase = next((p for p in phases if p.load_links or p.put_links), phases[0])

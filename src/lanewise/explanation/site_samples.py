@@ -51,7 +51,7 @@ def site_job(
     """What tuning measures for about `count` made-up sites. A kernel with tables makes a step with
     tests of all indices beforehand, because made-up numbers may lead out of them.
 
-    shapes: that of the box as "sites", and those of values that are one a site and of tables.
+    shapes: that of the box as "sites", and those of values that are one per site and of tables.
     Raises `InputError` for what does not fit, `DeviceError` for a device that is not there or has
     no plans.
     """

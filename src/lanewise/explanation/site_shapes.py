@@ -54,7 +54,7 @@ def check_values(
     if both := [n for n in values if n in asked]:
         raise InputError(
             f"{name}: {both[0]!r} has a value and a shape; wanted one of them: a value for all, or "
-            "one a site"
+            "one per site"
         )
 
 
@@ -87,7 +87,7 @@ def shape_of_box(kernel: LatticeKernel, count: int, asked: Mapping[str, Shape]) 
             _check_table(name, taken.tables[name], own)
         elif name != SITES and own != shape:
             raise InputError(
-                f"--shape {name}={text_of(own)}: a value that is one a site has the shape of the "
+                f"--shape {name}={text_of(own)}: a value that is one per site has the shape of the "
                 f"sites: wanted --shape {name}={text_of(shape)}"
             )
     return shape

@@ -227,14 +227,14 @@ def _lacks(kernel: ir.Kernel, device: DeviceModel, taken: Taken | None) -> str |
     there = min(STATIC_SHARED_BYTES, limits.block_shared_bytes)
     if shared > there:
         return (
-            f"{kernel.name} asks for {shared:,} bytes of shared memory a block, and {device.name} "
-            f"gives {there:,}"
+            f"{kernel.name} asks for {shared:,} bytes of shared memory per block, and "
+            f"{device.name} gives {there:,}"
         )
     if taken is None:
         return None
     if taken.registers > MAX_REGISTERS:
         return (
-            f"{kernel.name} asks for {taken.registers} registers a thread, and {device.name} has "
+            f"{kernel.name} asks for {taken.registers} registers per thread, and {device.name} has "
             f"{MAX_REGISTERS} at most"
         )
     if resident(limits, threads, taken.registers, shared).blocks == 0:
@@ -242,7 +242,7 @@ def _lacks(kernel: ir.Kernel, device: DeviceModel, taken: Taken | None) -> str |
         per_warp = -(-taken.registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
         asked = per_warp * -(-warps // WARP_UNIT) * WARP_UNIT
         return (
-            f"{kernel.name} asks for {asked:,} registers a block ({threads} threads of "
+            f"{kernel.name} asks for {asked:,} registers per block ({threads} threads of "
             f"{taken.registers}), "
             f"and {device.name} has {limits.block_registers:,}"
         )

@@ -33,7 +33,7 @@ def legal(kernel: ir.Kernel, threads: int) -> str | None:
     shared = sum(a.arrangement.nbytes(a.length) for a in kernel.arrays if a.space == "shared")
     if shared > MAX_SHARED_BYTES:
         return (
-            f"its tiles and sums take {shared:,} bytes of shared memory a block, and there are "
+            f"its tiles and sums take {shared:,} bytes of shared memory per block, and there are "
             f"{MAX_SHARED_BYTES:,}"
         )
     return None

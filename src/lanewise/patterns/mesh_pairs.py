@@ -271,7 +271,7 @@ def _number(k: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SumsToOwners:
-    """Sums of so many bytes a row, which go from the parts that have their groups to those that
+    """Sums of so many bytes per row, which go from the parts that have their groups to those that
     have the row. targets: of a thread.
     """
 

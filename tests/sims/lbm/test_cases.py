@@ -67,7 +67,7 @@ def test_reynolds_numbers_are_met() -> None:
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "re": ("cavity", {"re": 0.0}, "the Reynolds number is 0; wanted a finite number above zero"),
     "size": ("cavity", {"size": 3}, "the size is 3; wanted 4 to 1,048,576 sites along a side"),
-    "speed": ("cavity", {"speed": -0.1}, "the speed is -0.1; wanted a finite number above zero, in sites a step"),
+    "speed": ("cavity", {"speed": -0.1}, "the speed is -0.1; wanted a finite number above zero, in sites per step"),
     "lattice": ("duct", {"lattice": "D2Q9"}, "duct runs on D3Q19, D3Q27, found lattice 'D2Q9'; did you mean 'D3Q19'?"),
     "drive": ("channel", {"drive": "wind"}, "channel has no way 'wind' to drive it; wanted one of body-force, pressure"),
     "only drive": ("duct", {"drive": "pressure"}, "duct has no way 'pressure' to drive it; it has only one"),

@@ -209,7 +209,7 @@ def test_what_an_outflow_keeps_is_part_of_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_an_outflow_has_a_speed() -> None:
-    with pytest.raises(InputError, match="the outflow speed is 0; wanted above 0 and at most 1, in sites a step"):
+    with pytest.raises(InputError, match="the outflow speed is 0; wanted above 0 and at most 1, in sites per step"):
         Simulation(shape=(4, 4), viscosity=0.1, edges={"x": ("slip", "outflow")}, outflow_speed=0)
 
 

@@ -45,19 +45,19 @@ def test_mach() -> None:
     check_mach((0.3 / math.sqrt(3) * (1 - 1e-12), 0.0, 0.0))
     check_mach(np.zeros((4, 5, 2)))
     with refused(
-        "the lid velocity is 0.25 sites a step, Mach 0.43; wanted at most 0.1732, Mach 0.3: choose a lower lattice velocity "
+        "the lid velocity is 0.25 sites per step, Mach 0.43; wanted at most 0.1732, Mach 0.3: choose a lower lattice velocity "
         "(the same flow then takes more steps)"
     ):
         check_mach((0.15, 0.2), "lid velocity")
     field = np.full((4, 5, 6, 3), 0.1, np.float32)
     field[1, 2, 3] = 0.2
     with refused(
-        "the velocity at site (z, y, x) = (1, 2, 3) is 0.3464 sites a step, Mach 0.6; wanted at most 0.1732, Mach 0.3: choose a lower "
+        "the velocity at site (z, y, x) = (1, 2, 3) is 0.3464 sites per step, Mach 0.6; wanted at most 0.1732, Mach 0.3: choose a lower "
         "lattice velocity (the same flow then takes more steps)"
     ):
         check_mach(field)
     field[3, 0, 1, 2] = math.nan
-    with refused("the velocity at site (z, y, x) = (3, 0, 1) is not finite; wanted numbers of sites a step"):
+    with refused("the velocity at site (z, y, x) = (3, 0, 1) is not finite; wanted numbers of sites per step"):
         check_mach(field)
 
 

@@ -51,9 +51,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "re alone": ({"viscosity": None, "re": 10}, "re is a Reynolds number; wanted speed and length as well"),
     "lid": (
         {"kinds": {1: Wall("wall"), 2: Wall("lid", (0.2, 0.0))}},
-        "the velocity of the wall 'lid' is 0.2 sites a step, Mach 0.35; wanted at most 0.1732, Mach 0.3",
+        "the velocity of the wall 'lid' is 0.2 sites per step, Mach 0.35; wanted at most 0.1732, Mach 0.3",
     ),
-    "initial velocity": ({"velocity": (0.3, 0.0)}, "the initial velocity is 0.3 sites a step, Mach 0.52"),
+    "initial velocity": ({"velocity": (0.3, 0.0)}, "the initial velocity is 0.3 sites per step, Mach 0.52"),
     "velocity shape": ({"velocity": np.zeros((9, 9))}, "the velocity has shape (9, 9); wanted (2,) or (9, 9, 2)"),
     "density shape": ({"density": np.ones(9)}, "the density has shape (9,); wanted a number or shape (9, 9)"),
     "density": ({"density": 0.0}, "the density holds numbers that are not finite or not positive; wanted densities about 1"),
@@ -121,7 +121,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "kinds": {3: Open("in", "far-field", "x-", velocity=(0.1, 0.0), density=1.0, profile=np.full((9, 9), np.nan))},
             "mask": masked(3),
         },
-        "is not finite; wanted numbers of sites a step",
+        "is not finite; wanted numbers of sites per step",
     ),
     "density of an opening": (
         {"kinds": {3: Open("out", "pressure", "x+", density=-1.0)}},

@@ -1,4 +1,4 @@
-"""A lattice: the velocities of its populations, in links a step, and their weights; and what makes
+"""A lattice: velocities of its populations, in links per step, and their weights; and what makes
 these fit for flow.
 
 Directions are numbered; a direction is an index of arrays whose first axis is the velocity, and a
@@ -68,7 +68,7 @@ class Lattice:
 
     @property
     def sound_squared(self) -> Fraction:
-        """The square of the speed of sound, sum w e_x e_x, in links a step: 1/3 on every lattice
+        """The square of the speed of sound, sum w e_x e_x, in links per step: 1/3 on every lattice
         for flow.
         """
         return _second_moment(self.velocities, self.weights)
@@ -142,8 +142,8 @@ class Direction:
 
     @property
     def velocity(self) -> LiteralVector | int:
-        """In links a step, a vector of the lattice's dimension that takes the precision of what it
-        meets; on a line a number, as `x`.
+        """In links per step, a vector of the lattice's dimension that takes the precision of its
+        operand; on a line a number, as `x`.
         """
         if self.lattice.dimension == 1:
             return self.x

@@ -65,10 +65,10 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     if isinstance(loops[-1].extent, ir.Literal):
         return "it has one point, and lanes are neighbouring points"
     if min(shape.points) < 1:
-        return f"{min(shape.points)} points a lane were requested"
+        return f"{min(shape.points)} points per lane were requested"
     if (points := math.prod(shape.points)) > merging.MOST_POINTS:
         return (
-            f"wanted at most {merging.MOST_POINTS} points a lane, each of which is written out, "
+            f"wanted at most {merging.MOST_POINTS} points per lane, each of which is written out, "
             f"found {points}"
         )
     if reason := _apart(kernel, body, loops, shape):

@@ -53,10 +53,10 @@ def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
             "requested"
         )
     if min(shape.points) < 1:
-        return f"{min(shape.points)} points a thread were requested"
+        return f"{min(shape.points)} points per thread were requested"
     if (points := math.prod(shape.points)) > MOST_POINTS:
         return (
-            f"wanted at most {MOST_POINTS} points a thread, each of which is written out, found "
+            f"wanted at most {MOST_POINTS} points per thread, each of which is written out, found "
             f"{points}"
         )
     if shape.points[shape.fast] % shape.group(shape.fast):

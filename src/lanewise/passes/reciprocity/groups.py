@@ -36,7 +36,7 @@ def part_values(part: int, parts: int) -> dict[str, int]:
 
 
 def groups_of_part(count: int, targets: int, part: int, parts: int) -> range:
-    """The groups of a device, of so many elements with so many targets a thread."""
+    """The groups of a device, of so many elements with so many targets per thread."""
     tiles = -(-count // (targets * WARP))
     groups = min(tiles // 2 + 1, GROUPS)
     return range(part * groups // parts, (part + 1) * groups // parts)

@@ -82,7 +82,7 @@ def plan_class(machine: Machine, work: Work, targets: int) -> Hashable:
 
 
 def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
-    """Threads of a block, slices, targets a thread, parts of the sources."""
+    """Threads of a block, slices, targets per thread, parts of the sources."""
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [
         _SMALLEST
@@ -108,7 +108,7 @@ def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> CompleteP
     ).filled(NEUTRAL)
 
 
-# (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200:
+# (threads of a block, slices, targets per thread) that were best at some size on an NVIDIA H200:
 # bench/results/sweep_gpu_gravity.md
 _SHAPES = [
     (block, slices, merged)
@@ -172,7 +172,7 @@ def _reciprocal(machine: Machine, work: Work, requested: Plan) -> bool:
     if _targets(machine, work) == 1 or work.targets <= ALWAYS:
         return _targets(machine, work) > 1
     plan = requested.filled(_reciprocal_plan(machine, work, requested))
-    # what becomes of it: with fewer targets a thread there are more tasks
+    # what becomes of it: with fewer targets per thread there are more tasks
     plan = with_fewer_copies(plan, requested, work.length)
     return unfit(machine, work, plan) is None
 
@@ -202,7 +202,7 @@ def _is_long(work: Work) -> bool:
 
 
 def _targets(machine: Machine, work: Work) -> int:
-    """As many targets a thread as pay; 1 where none do."""
+    """As many targets per thread as pay; 1 where none do."""
     for targets, least in _tasks(work).items():
         tiles = -(-work.targets // (WARP * targets))
         tasks = tiles * (tiles + 1) // 2

@@ -56,7 +56,7 @@ from lanewise.support.numerals import counted
 Order = Literal["curve", "sort", "1-D", "3-D"]
 Leaves = Literal["all", "around"]
 CURVE_LEAF = 8  # elements: fewest boxes and elements together for a handful of neighbours
-THESIS_LEAF = 128  # its threads a block
+THESIS_LEAF = 128  # its threads per block
 
 
 @frozen

@@ -1,5 +1,5 @@
 """A function of one site: its signature, what it computes in, its IR, and the values that it takes:
-one for all sites, or one a site.
+one for all sites, or one per site.
 """
 
 from __future__ import annotations

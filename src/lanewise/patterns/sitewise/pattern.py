@@ -157,7 +157,7 @@ def complete_site_plan(
         raise refuse(
             "thread merging",
             reference,
-            "with its branches apart special sites come from lists, one a thread",
+            "with its branches apart special sites come from lists, one per thread",
         )
     return Plan(targets=1).filled(plan)
 

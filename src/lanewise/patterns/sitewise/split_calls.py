@@ -155,7 +155,7 @@ def part_arguments(
         elif shape not in ((sites.count, *row), (*sites.shape, *row)):
             raise ArgumentError(
                 f"{kernel}: {name!r} must be {an(kind)}, or an array of shape "
-                f"{(*sites.shape, *row)} with one a site; found {describe(value)}"
+                f"{(*sites.shape, *row)} with one per site; found {describe(value)}"
             )
         else:
             own = sites.cut(value)

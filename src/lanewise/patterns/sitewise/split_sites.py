@@ -256,8 +256,8 @@ AnySites = Sites | SplitSites
 
 
 def set_leaf(sites: AnySites, name: str, values: Any) -> None:
-    """Give a field of the records that the next step reads its values: an array with one a site, on
-    the first device, of any type.
+    """Give a field of the records that the next step reads its values: an array with one per site,
+    on the first device, of any type.
     """
     with on(sites.device):
         row = values.astype(sites.storage.dtype).reshape(-1)

@@ -1,4 +1,4 @@
-"""The values of a call over sites: one for all, one a site, fields, what is observed, tables."""
+"""The values of a call over sites: one for all, one per site, fields, what is observed, tables."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _field(place: str, value: Any, kind: Scalar, sites: Sites) -> Any:
 
 
 def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> float:
-    """The speed at which an outflow carries things out, in links a step; taken from `arguments`,
+    """The speed at which an outflow carries things out, in links per step; taken from `arguments`,
     which may have it without an outflow.
     """
     speed = arguments.pop(OUTFLOW_SPEED, None)
@@ -252,7 +252,7 @@ def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> floa
         return 1.0  # what leaves is what arrives further in, with the time lag of a step
     if not (isinstance(speed, int | float | np.number) and 0 < float(speed) <= 1):
         raise ArgumentError(
-            f"{kernel}: {OUTFLOW_SPEED!r} is above 0 and at most 1, in links a step; found "
+            f"{kernel}: {OUTFLOW_SPEED!r} is above 0 and at most 1, in links per step; found "
             f"{describe(speed)}"
         )
     return float(speed)
@@ -305,7 +305,7 @@ def _uniform(
     )
     row = t.shape_of(kind)
     if host.dtype.kind not in "biuf" or host.shape != row:
-        also = ", or an array with one a site" if may_vary else ", the same for all sites"
+        also = ", or an array with one per site" if may_vary else ", the same for all sites"
         raise ArgumentError(f"{place} must be {an(kind)}{also}; found {describe(value)}")
     check_type(place, host, kind)
     python = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)

@@ -227,7 +227,7 @@ def check_outflow_speed(speed: float) -> float:
     """Refuse a speed at which nothing could leave, or leave faster than links are long."""
     if not 0 < speed <= 1:
         raise InputError(
-            f"the outflow speed is {speed}; wanted above 0 and at most 1, in sites a step"
+            f"the outflow speed is {speed}; wanted above 0 and at most 1, in sites per step"
         )
     return float(speed)
 

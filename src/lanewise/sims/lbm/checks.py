@@ -15,7 +15,7 @@ from lanewise.support.errors import DeviceError, InputError, LanewiseWarning
 from lanewise.support.warned import warn_user
 
 SOUND_SPEED = 1 / math.sqrt(3)
-"""Of the lattices D2Q9, D3Q19 and D3Q27, in sites a step: c_s^2 = 1/3."""
+"""Of the lattices D2Q9, D3Q19 and D3Q27, in sites per step: c_s^2 = 1/3."""
 
 MOST_MACH = 0.3
 """The equilibrium is an expansion in the Mach number.
@@ -114,17 +114,18 @@ def check_mach(velocity: ArrayLike, name: str = "velocity") -> None:
     """Refuse lattice velocities above Mach 0.3, a speed of 0.1732, and what is not finite.
 
     `velocity` is one vector, (D,), or a field with a last axis of components, (ny, nx, 2) or (nz,
-    ny, nx, 3), in sites a step. The InputError names the fastest site.
+    ny, nx, 3), in sites per step. The InputError names the fastest site.
     """
     field = np.asarray(velocity, np.float64)
     speed = np.sqrt((np.atleast_1d(field) ** 2).sum(axis=-1))
     if not np.isfinite(speed).all():
         raise InputError(
-            f"the {name}{_place(~np.isfinite(speed))} is not finite; wanted numbers of sites a step"
+            f"the {name}{_place(~np.isfinite(speed))} is not finite; wanted numbers of "
+            "sites per step"
         )
     if (fastest := float(speed.max(initial=0.0))) * math.sqrt(3) > MOST_MACH:
         raise InputError(
-            f"the {name}{_place(speed == fastest)} is {fastest:.4g} sites a step, Mach "
+            f"the {name}{_place(speed == fastest)} is {fastest:.4g} sites per step, Mach "
             f"{fastest * math.sqrt(3):.2g}; "
             f"wanted at most {MOST_MACH * SOUND_SPEED:.4f}, Mach {MOST_MACH:g}: choose a lower "
             "lattice velocity "
@@ -133,8 +134,8 @@ def check_mach(velocity: ArrayLike, name: str = "velocity") -> None:
 
 
 def warn_mach(speed: float) -> None:
-    """Warn (FlowWarning) of a lattice velocity, in sites a step, at which the flow is compressible
-    or not to be trusted.
+    """Warn (FlowWarning) of a lattice velocity, in sites per step, at which the flow is
+    compressible or not to be trusted.
     """
     mach = speed * math.sqrt(3)
     if mach > MOST_MACH:
@@ -156,7 +157,7 @@ def memory_bytes(
     shape: Sequence[int], lattice: lw.Lattice, storage: str, streaming: str, extra: int = 0
 ) -> int:
     """Bytes that a simulation keeps: populations in one or two buffers, a flags a site, and `extra`
-    bytes a site.
+    bytes per site.
 
     `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
     """

@@ -22,7 +22,7 @@ Or (low, high).
 @dataclass(frozen=True, slots=True)
 class Wall:
     """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`:
-    of a moving one, in sites a step.
+    of a moving one, in sites per step.
     """
 
     name: str

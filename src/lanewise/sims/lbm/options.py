@@ -48,7 +48,7 @@ class Asked:
     speed: float | None = setting(
         None,
         Option(
-            FLOW, "X", "the case's velocity in sites a step, at most 0.173 (default the case's)"
+            FLOW, "X", "the case's velocity in sites per step, at most 0.173 (default the case's)"
         ),
     )
     drive: str | None = setting(

@@ -28,7 +28,7 @@ class Settings:
     omega: the relaxation rate of the viscosity; parameters: those of the collision operator besides
     it; smagorinsky: the constant of the turbulence model, 0 for none; force: empty for none;
     precision: that of the arithmetic, "f32" or "f64"; outflow_speed: at which outflow faces carry
-    things out, in sites a step.
+    things out, in sites per step.
     """
 
     lattice: str

@@ -327,7 +327,7 @@ class Simulation:
 
     @property
     def outflow_speed(self) -> float:
-        """Of convective outflow, in sites a step."""
+        """Of convective outflow, in sites per step."""
         return self._settings.outflow_speed
 
     @outflow_speed.setter
@@ -519,7 +519,7 @@ class Simulation:
 
     @property
     def velocity(self) -> Any:
-        """Of the lattice's shape and an axis of components x, y(, z), in sites a step, on the
+        """Of the lattice's shape and an axis of components x, y(, z), in sites per step, on the
         device; 0 in walls.
 
         Read-only on a CPU, a copy on a GPU.

@@ -207,7 +207,7 @@ class Units:
         return _scaled(velocity, self.velocity_m_s / self.lattice_velocity)
 
     def velocity_to_lattice(self, velocity: ArrayLike) -> Floats:
-        """Metres a second to sites a step."""
+        """Metres per second to sites per step."""
         return _scaled(velocity, self.lattice_velocity / self.velocity_m_s)
 
     def acceleration_to_si(self, acceleration: ArrayLike) -> Floats:
@@ -215,7 +215,7 @@ class Units:
         return _scaled(acceleration, self.cell_m / self.step_s**2)
 
     def acceleration_to_lattice(self, acceleration: ArrayLike) -> Floats:
-        """Metres a second squared, for example gravity, to sites a step squared."""
+        """Metres per second squared, for example gravity, to sites per step squared."""
         return _scaled(acceleration, self.step_s**2 / self.cell_m)
 
     def pressure_to_si(self, density: ArrayLike) -> Floats:

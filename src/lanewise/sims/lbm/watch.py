@@ -19,7 +19,7 @@ from lanewise.support.errors import InputError
 LEAST_EXCESS, MOST_EXCESS = -0.9, 9.0
 """Of the density over 1. A flow below Mach 0.3 stays within a few hundredths of 1."""
 
-MOST_SPEED = 1.0  # in sites a step: populations are no faster
+MOST_SPEED = 1.0  # in sites per step: populations are no faster
 
 UPDATES = 1 << 28
 MOST_INTERVAL = 2048  # however small the box: the error names this interval

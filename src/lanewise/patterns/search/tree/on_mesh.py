@@ -277,7 +277,7 @@ def _number(n: int, kinds: Kinds) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResultsToAll:
-    """Results of so many bytes a target, which every device gets from all parts. pieces: whether
+    """Results of so many bytes per target, which every device gets from all parts. pieces: whether
     the groups of a part follow each other.
     """
 

@@ -91,7 +91,7 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
 
 
 def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
-    """So many sites a thread along x, y and z, in loops over groups of them, that along x the
+    """So many sites per thread along x, y and z, in loops over groups of them, that along x the
     innermost.
     """
     if reason := legal(kernel, points):

@@ -45,7 +45,7 @@ from lanewise.patterns.sitewise.builder import NEXT, PUTS, WALL
 from lanewise.patterns.sitewise.links import ROW, at_face, rest_of
 from lanewise.patterns.sitewise.passes import sharing
 
-MOST = 4  # sites a thread: a vector of 4 is the widest
+MOST = 4  # sites per thread: a vector of 4 is the widest
 # by neighbours: the number of their row, and whether their sector is written
 SHARED = (rest_of(0).name, PUTS)
 NO_ROWS = (

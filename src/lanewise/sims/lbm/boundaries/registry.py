@@ -27,7 +27,7 @@ class Boundary:
 
     Attributes:
         maker: (lattice, precision, face, forced) -> a sitewise function of f and the parameters
-        parameters: "velocity" (a vector, in sites a step) and "profile" (a number that multiplies
+        parameters: "velocity" (a vector, in sites per step) and "profile" (a number that multiplies
           it), "density", or all
         collides: whether the collision follows
     """
@@ -52,9 +52,9 @@ class Boundary:
         collision `collide`.
 
         `names` says how its parameters are called instead: those of one name are one value in all
-        kinds of a flow. Any parameter may be given one value, or an array with one a site. `forced`
-        tells that `collide` takes `force`. Raises `InputError` for a face that the box does not
-        have.
+        kinds of a flow. Any parameter may be given one value, or an array with one per site.
+        `forced` tells that `collide` takes `force`. Raises `InputError` for a face that the box does
+        not have.
         """
         make_face(lattice, face)
         function = renamed(self.maker(lattice, precision, face, forced), names or {})

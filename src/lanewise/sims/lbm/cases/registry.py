@@ -223,7 +223,7 @@ def _check(request: Request, size_of: str) -> None:
         raise InputError(f"the size is {request.size}; wanted {SMALLEST} to {LARGEST:,} {size_of}")
     if not 0 < request.speed < float("inf"):
         raise InputError(
-            f"the speed is {request.speed:g}; wanted a finite number above zero, in sites a step"
+            f"the speed is {request.speed:g}; wanted a finite number above zero, in sites per step"
         )
 
 

@@ -2,7 +2,7 @@
 inverted at the end.
 
 A checksum is linear over bits, so that a block is cut into lanes which all advance together, eight
-bytes a step ("slicing by 8":
+bytes per step ("slicing by 8":
 Kounavis and Berry, IEEE Transactions on Computers 57, 2008), and the states of the lanes are folded
 at the end: that of a lane, advanced by the length of its neighbour, is combined with the
 neighbour's by exclusive or.
