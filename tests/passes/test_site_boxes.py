@@ -221,7 +221,7 @@ def test_a_box_has_as_many_rows_as_a_thread() -> None:
     boxes.check_extents(plan, (4, 16))
     with pytest.raises(PlanError) as caught:
         boxes.check_extents(plan, (3, 16))
-    assert str(caught.value) == "Plan(rows=4): the box has 3 sites along y; wanted at most as many rows a thread"
+    assert str(caught.value) == "Plan(rows=4): the box has 3 sites along y; wanted at most as many rows per thread"
 
 
 # ------------------------------------------------------------ default plans

@@ -32,7 +32,7 @@ WRITTEN = {
         def kernel(t: lw.Field[lw.vec2]) -> lw.f32:
             return t[0]
         """,
-        """kernels.py:2:12: a field has one float a site
+        """kernels.py:2:12: a field has one float per site
     def kernel(t: lw.Field[lw.vec2]) -> lw.f32:
                ^^^^^^^^^^^^^^^^^^^^
   found: t: lw.Field[lw.vec2]
@@ -125,7 +125,7 @@ def test_values_of_a_stencil():
     with refuse("heat needs k; its parameters are k"):
         heat.run(sites, 1)
     with refuse(
-        "heat: 'k' is read at neighbours: wanted an array of shape (4, 4) with one f32 a site, or what an observer sees"
+        "heat: 'k' is read at neighbours: wanted an array of shape (4, 4) with one f32 per site, or what an observer sees"
     ):
         heat.run(sites, 1, k=0.5)
     with refuse("heat has no field 'k'; its fields are t"):

@@ -183,7 +183,7 @@ def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool)
     kind = field_of_annotation(annotation)
     if kind is None:
         raise source.error(
-            "a field has one float a site",
+            "a field has one float per site",
             arg,
             found=ast.unparse(arg),
             wanted="lw.Field[lw.f32] or lw.Field[lw.f64]",

@@ -51,7 +51,9 @@ class Divided:
     def line(self) -> str:
         """The parts and what is copied for them in a call."""
         copied = sum(s.total(self.devices) for s in self.sent(self.lengths))
-        between = f"{copied:,} bytes per call are copied for them" if copied else "nothing is copied"
+        between = (
+            f"{copied:,} bytes per call are copied for them" if copied else "nothing is copied"
+        )
         return f"{parts_text(self.mesh, self.lengths, 'rows')}; {between}"
 
 

@@ -328,7 +328,7 @@ def test_a_mass_that_runs_out_is_named() -> None:
     velocity = np.zeros((9, 2))
     with pytest.raises(InputError) as caught:
         check_fields(np.full(9, -0.95), velocity, (3, 3), "cpu", 0, 7)
-    assert "the mass ran out, to 0.05 a site" in str(caught.value)
+    assert "the mass ran out, to 0.05 per site" in str(caught.value)
     assert "look for what takes mass out of the box" in str(caught.value)
     excess = np.zeros(9)
     for place, speed, words in (

@@ -235,7 +235,7 @@ def _field(place: str, value: Any, kind: Scalar, sites: Sites) -> Any:
     if array is None:
         raise ArgumentError(
             f"{place} is read at neighbours: wanted an array of shape {sites.shape} with one "
-            f"{kind} a site, or what an observer sees "
+            f"{kind} per site, or what an observer sees "
             f"(observer.of(sites)); found {describe(value)}"
         )
     return array
@@ -268,7 +268,7 @@ def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
         return None
     if shape not in ((sites.count, *row), (*sites.shape, *row)):
         raise ArgumentError(
-            f"{place} must be {an(kind)}, or an array of shape {(*sites.shape, *row)} with one a "
+            f"{place} must be {an(kind)}, or an array of shape {(*sites.shape, *row)} with one per "
             f"site; found {describe(value)}"
         )
     array = brought(place, value, sites.device)

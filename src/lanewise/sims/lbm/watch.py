@@ -73,11 +73,12 @@ so much.
 
 def _what_ran_out(density: float, speed: float, mean: float, *, lost: bool) -> str:
     if lost:
-        return f"the mass {'ran out' if mean < 0 else 'grew without end'}, to {1 + mean:.3g} a site"
+        change = "ran out" if mean < 0 else "grew without end"
+        return f"the mass {change}, to {1 + mean:.3g} per site"
     if not (math.isfinite(density) and math.isfinite(speed)):
         return "it holds numbers that are not finite"
     if speed > MOST_SPEED:
-        return f"the speed is above {MOST_SPEED:g} site a step"
+        return f"the speed is above {MOST_SPEED:g} site per step"
     return f"the density is {'close to nothing' if density < 1 else 'many times 1'}"
 
 

@@ -59,7 +59,7 @@ def check_extents(plan: CompletePlan, shape: tuple[int, ...]) -> None:
             raise PlanError(
                 f"Plan({name}={getattr(plan, name)}): the box has {extent} "
                 f"{'site' if extent == 1 else 'sites'} along {axis}; "
-                f"wanted at most as many {name} a thread"
+                f"wanted at most as many {name} per thread"
             )
 
 

@@ -53,8 +53,8 @@ class Boundary:
 
         `names` says how its parameters are called instead: those of one name are one value in all
         kinds of a flow. Any parameter may be given one value, or an array with one per site.
-        `forced` tells that `collide` takes `force`. Raises `InputError` for a face that the box does
-        not have.
+        `forced` tells that `collide` takes `force`. Raises `InputError` for a face that the box
+        does not have.
         """
         make_face(lattice, face)
         function = renamed(self.maker(lattice, precision, face, forced), names or {})
