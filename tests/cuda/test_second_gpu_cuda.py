@@ -242,9 +242,9 @@ def test_explanations_name_the_link(cp: Any) -> None:
     assert f"2 parts ({mesh}), 500 rows each" in said
     can = cp.cuda.runtime.deviceCanAccessPeer(0, 1)
     links = ("NVLink", "PCIe, peer access") if can else ("no peer access",)
-    assert any(re.search(rf"{first} to {second}: [\d,]+ bytes per call, {link}, [\d.,]+ GB/s", said) for link in links), (
-        said
-    )
+    assert any(
+        re.search(rf"{first} to {second}: [\d,]+ bytes per call, {link}, [\d.,]+ GB/s", said) for link in links
+    ), said
 
 
 def test_links_have_a_rate(cp: Any) -> None:

@@ -192,7 +192,9 @@ def test_what_is_lost_and_the_efficiency_are_all(monkeypatch: pytest.MonkeyPatch
 def test_links_of_gpus_that_are_not_there_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mesh_links, "is_here", lambda device: False)
     text = str(two("cuda", "cuda:1"))
-    assert (" and 1 more: 6,000,000 bytes per step together, unknown link, rate unknown (not in this machine)\n") in text
+    assert (
+        " and 1 more: 6,000,000 bytes per step together, unknown link, rate unknown (not in this machine)\n"
+    ) in text
     assert "unknown link, 350.0 GB/s assumed" in text
     assert text.endswith("by kernels and copies alone, with 350 GB/s where a rate is unknown")
 

@@ -116,7 +116,7 @@ class Simulation:
     sites on a surface it decides which are walls, not the mask.
     edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a
     wall, or (low, high).
-    outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what
+    outflow_speed: of convective outflow, above 0 and at most 1 site per step: about that of what
     flows out; 1 lets sound out best.
     density, velocity: the initial state, a uniform argument or arrays with one for each site;
     gradient: d u_b / d x_a of the velocity in [..., a, b], whose stress then belongs to the initial
