@@ -231,7 +231,7 @@ def _access(a: ArrayUse) -> str:
     parts = [f"reads {_leaves(a.read)}"] if a.read else []
     parts += [f"writes {_leaves(a.written)}"] if a.written else []
     return f"{a.kernel}: {a.role}, {', '.join(parts)}" + (
-        f", {a.weight:g} times a step" if a.weight != 1 else ""
+        f", {a.weight:g} times per step" if a.weight != 1 else ""
     )
 
 

@@ -95,7 +95,7 @@ def _steps(profile: Profile) -> dict[str, Any]:
 
 WIDTH = 100
 DIRECTIONS = ("to host", "to device")
-COLUMNS = ("stage", "calls", "time", "a call", "share")
+COLUMNS = ("stage", "calls", "time", "per call", "share")
 
 
 def headline(summary: dict[str, Any]) -> str:
