@@ -34,7 +34,7 @@ def test_every_name_is_explained() -> None:
     for kind, form in KINDS.items():
         assert f"`{kind}:{form}`" in TEXT
     assert "id, px,py,pz, fx,fy,fz, ux,uy,uz, sx,sy,sz, speed, ax,ay,az".replace(" ", "") == ",".join(COLUMNS)
-    assert f"more than {MOST_FRAMES['.gif']} frames (GIF) or {MOST_FRAMES['.mp4']} (MP4)" in TEXT
+    assert f"at most {MOST_FRAMES['.gif']} frames (GIF) or {MOST_FRAMES['.mp4']} (MP4)" in TEXT
     assert f"{FPS['.gif']:g} and 800x450 as GIF, {FPS['.mp4']:g} and 1280x720 as MP4" in TEXT
 
 
