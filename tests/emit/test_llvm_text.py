@@ -124,22 +124,6 @@ def test_what_lanes_write_past_the_caches_and_ask_for_ahead():
     assert text.index("@llvm.prefetch.p0(ptr %") < text.index("fence seq_cst")
 
 
-@lw.threadwise
-def halved(y: lw.index, x: lw.index, a: lw.Array2[lw.f64], c: lw.Array2[lw.f64]):
-    c[y, x] = 0.5 * a[y, x]
-
-
-@pytest.mark.parametrize(("across", "align"), [(4, 32), (8, 64), (16, 64)])
-def test_registers_of_several_lines_are_stored_past_the_caches_where_a_line_begins(across, align):
-    """They need not begin at a multiple of their own bytes."""
-    array = np.zeros((64, 64))
-    compiled = halved.compile(a=array, c=array.copy(), grid=array.shape, plan=Plan(across=0))
-    (kernel,) = build_program(compiled.reference, Plan(across=across).filled(NEUTRAL), "cpu").kernels
-    text = emit_llvm(kernel, "head")
-    stores = rf"store <{across} x double> %\S+, ptr %\S+, align (\d+), !nontemporal"
-    assert {int(n) for n in re.findall(stores, text)} == {16, align}
-
-
 def test_names_of_blocks_are_no_names_of_variables():
     """Values and blocks share their names in LLVM's language."""
 

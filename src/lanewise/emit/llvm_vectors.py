@@ -286,14 +286,14 @@ class Vectors:
         self.code.do(f"call void {name}({v} {value}, ptr align {kind.size} {pointer}, {m} {mask})")
 
     def stream(self, pointer: str, kind: Scalar, value: str, far: str, *, parts: bool) -> None:
-        """A store past the caches where `far` says so and lines of memory are written whole: they
-        are not read before.
+        """A store past the caches where `far` says so and a line of memory is written whole: the
+        line is not read before.
 
         parts: whether a register that lies in two lines is also stored so: where the next one
         follows at once, and completes the second.
         """
         code, v = self.code, self.kind(kind)
-        whole = min(kind.size * self.count, LINE)
+        whole = kind.size * self.count
         labels = [code.label(n) for n in ("whole", "split", "pieces", "through", "stored")]
         in_one, split, in_parts, through, behind = labels
         code.branch(self._even(pointer, whole, far), in_one, split if parts else through)
