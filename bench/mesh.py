@@ -1,8 +1,9 @@
-"""Steps on two GPUs beside one: `python -m bench.mesh [gravity tree lattice flock]`, within 260 s.
+"""Steps on two GPUs beside one: `python -m bench.mesh [SECTION ...]`, within 300 s.
 
 Versions take turns in one process. Gravity: direct sums of 2^18 and 2^20 bodies. Tree: the same by
 lw.Tree of order 3 and theta 0.6, of 2^20 and 2^22 bodies. Lattice: D3Q19 in
-float32, pull, a box for each GPU (weak) and one box for both (strong). Flock: the thesis's rules,
+float32, pull, a box for each GPU (weak) and one box for both (strong). Tree-weak: 1.6e7 bodies for
+each GPU, 32 steps at a time, in which the order is made once. Flock: the thesis's rules,
 as many agents for each GPU (weak). What is left after the same steps has the same bits wherever the
 documentation says so, or the run ends. Writes bench/results/mesh_cuda.md, or into the folder that
 the variable OUT names. `--device cpu` tries all of it on virtual parts with small sizes.
@@ -49,6 +50,9 @@ def kick_drift(body: Body, acceleration: lw.vec3, dt: lw.f32):
     body.velocity += acceleration * dt
     body.position += body.velocity * dt
 
+
+BY_TREE = gravity.using(search=lw.Tree(theta=0.6, order=3))
+ORDER = 32  # steps from one order of a tree to the next
 
 # how a version is named, and where its arrays lie
 GPUS = {
@@ -105,9 +109,40 @@ def trees(places: dict[str, str], small: bool) -> Iterable[str]:
     """Milliseconds a step over a tree, whose order is made in every 32nd step."""
     yield f"| tree, bodies | {' | '.join(places)} | two GPUs: of twice a part | of twice one GPU |"
     yield f"|---:|{'---:|' * (len(places) + 2)}"
-    kernel = gravity.using(search=lw.Tree(theta=0.6, order=3))
     for count in (1 << 11, 1 << 12) if small else (1 << 20, 1 << 22):
-        yield gravity_row(places, count, kernel)
+        yield gravity_row(places, count, BY_TREE)
+
+
+def weak_trees(places: dict[str, str], small: bool) -> Iterable[str]:
+    """Milliseconds a step over a tree, of as many bodies for each GPU."""
+    yield "| tree, bodies on each GPU | one GPU | two GPUs, twice as many | weak | two GPUs, as many | strong |"
+    yield "|---:|---:|---:|---:|---:|---:|"
+    count = 1 << 11 if small else 16_000_000
+    ms: list[float] = []
+    left: list[Any] = []
+    for bodies, name in ((count, "one GPU"), (2 * count, "two GPUs"), (count, "two GPUs")):
+        loop, there = gravity_steps(places[name], bodies, BY_TREE)
+        loop.run(ORDER)
+        if bodies == count:
+            left.append(there.numpy()["position"])
+        ms.append(min(seconds(loop.run, ORDER) for _ in range(2)) / ORDER * 1e3)
+        print(f"{bodies:,} bodies, {name}: {ms[-1]:.2f} ms", flush=True)
+        del loop, there
+    check(f"tree of {count:,} bodies", np.allclose(*left, atol=1e-5))
+    alone, both, strong = ms
+    yield (
+        f"| {count:,} | {alone:.2f} | {both:.2f} | {alone / both:.1%} | {strong:.2f} | {alone / strong / 2:.1%} |"
+    )
+
+
+def gravity_steps(place: str, count: int, kernel: lw.Pairwise) -> tuple[lw.Steps, Any]:
+    """A loop of steps, and the bodies that it moves."""
+    rng = np.random.default_rng(1)
+    position = rng.standard_normal((count, 3), np.float32)
+    mass = np.full(count, 1 / count, np.float32)
+    bodies = Body.array(position=position, mass=mass, device=place)
+    force = kernel.bind(bodies, bodies, softening2=1e-4)
+    return lw.steps([force, kick_drift.bind(bodies, force.results[0], dt=1e-3)]), bodies
 
 
 def gravity_row(places: dict[str, str], count: int, kernel: lw.Pairwise = gravity) -> str:
@@ -248,7 +283,8 @@ def check(what: str, holds: bool) -> None:
 
 
 SECTIONS: dict[str, Callable[[dict[str, str], bool], Iterable[str]]] = {
-    "gravity": gravities, "tree": trees, "lattice": lattices, "flock": flocks,
+    "gravity": gravities, "tree": trees, "tree-weak": weak_trees, "lattice": lattices,
+    "flock": flocks,
 }  # fmt: skip
 
 if __name__ == "__main__":
