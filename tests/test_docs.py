@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = tuple(
     f"docs/{n}.md"
     for n in (
-        "install", "decorators", "determinism", "errors", "limits", "interface", "language", "reductions", "threadwise-plans", "recipes", "layouts", "arrays", "gravity", "passes", "explain", "ladders", "ladder-tutorial", "ladder-layouts", "ladder-memory", "ladder-lbm", "ladder-boids", "ladder-waves", "ladder-compiler", "ladder-tree", "ladder-gravity-mesh", "segmentwise", "fields", "sitewise", "threadwise", "searches", "lbm", "lbm_obstacles_units", "profile", "view", "flocks", "waves", "gradients", "own-loops", "mesh", "units",
+        "install", "decorators", "determinism", "errors", "limits", "interface", "language", "reductions", "threadwise-plans", "recipes", "methods", "layouts", "arrays", "gravity", "passes", "explain", "ladders", "ladder-tutorial", "ladder-layouts", "ladder-memory", "ladder-lbm", "ladder-boids", "ladder-waves", "ladder-compiler", "ladder-tree", "ladder-gravity-mesh", "segmentwise", "fields", "sitewise", "threadwise", "searches", "far-fields", "lbm", "lbm_obstacles_units", "profile", "view", "flocks", "waves", "gradients", "own-loops", "mesh", "units",
     )
 )  # fmt: skip
 OTHERS = {f"docs/coming_from/{p.name}" for p in (ROOT / "docs/coming_from").glob("*.md")}
@@ -47,11 +47,18 @@ def test_the_index_names_every_document() -> None:
 
 
 # Sites are also on the page of flows, what recipes use on the pages of its own.
-LONG = ("docs/fields.md", "docs/recipes.md", "docs/searches.md", "docs/sitewise.md")
+LONG = (
+    "docs/far-fields.md",
+    "docs/fields.md",
+    "docs/methods.md",
+    "docs/recipes.md",
+    "docs/searches.md",
+    "docs/sitewise.md",
+)
 
 
 # Tuning on the page of searches takes most of its time, and has tests of its own.
-TUNING = {"docs/searches.md": r"\btun(e|ing)\b"}
+TUNING = dict.fromkeys(("docs/far-fields.md", "docs/searches.md"), r"\btun(e|ing)\b")
 
 
 @pytest.mark.parametrize("document", [pytest.param(d, marks=[pytest.mark.slow] * (d in LONG)) for d in DOCUMENTS])
