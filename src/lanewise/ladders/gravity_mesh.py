@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.ladders.problem import Problem
+from lanewise.ladders.problem import SOFTENING, Law, Problem
 from lanewise.ladders.run import RUNS, clock, duration, skipped
 from lanewise.ladders.rung import (
     NOTHING,
@@ -36,10 +36,13 @@ from lanewise.ladders.rung import (
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 from lanewise.sims.common.devices import cuda_device_count, get_device, is_gpu, to_host
 from lanewise.sims.gravity import Body
+from lanewise.sims.gravity.physics import make_physics
 from lanewise.support.numerals import counted
 
 ONE, PART = "one device", "mesh of one part"
 TWO, VIRTUAL = "two devices", "two virtual parts"
+# The force of `lanewise gravity run`: what a second card gains is asked of the fastest step on one.
+LAW = Law(make_physics(Body, True).acceleration, {"softening2": SOFTENING**2})
 DT = 1e-4  # a step is short: what is measured does not depend on it
 LEAST, QUICK_LEAST = 0.3, 0.02  # seconds of one timed run of steps
 LONG = 10.0  # seconds of a step that is taken once
@@ -80,10 +83,10 @@ def climb(options: Options) -> Iterator[Rung]:
     known = places(options.device)
     pilot = 0.0
     for count in options.bodies:
-        problem, base, bits = Problem(count, options.seed), None, None
+        problem, base, bits = Problem(count, options.seed, LAW), None, None
         small = PILOT[options.on_gpu]
         if count > small and not pilot:
-            pilot = _pilot(Problem(small, options.seed), known[ONE])
+            pilot = _pilot(Problem(small, options.seed, LAW), known[ONE])
         expected = pilot * (count / small) ** 2 if count > small else 0.0
         for name, place in known.items():
             blank = _blank(name, place, count)
