@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.derivatives.expansions.estimates import ErrorModel
+from lanewise.derivatives.expansions.estimates import sizes_of_errors
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.ir import nodes as ir
-from tests.derivatives.error_model import error, powers_of_source
 from tests.derivatives.whole_arrays import Array, called
 
 
@@ -125,18 +124,14 @@ class Field:
         return self.at_targets("m2p", self.moments(), self.pairs.centre, self.pairs.scales[1])
 
     def estimated(self) -> Array:
-        """The error that is estimated of `by_locals`: (pairs,)."""
-        e = ErrorModel(operators_of(self.kernel, self.order))
-        f, sizes, total = powers_of_source(e), e.sizes(to_points=False), error(e, to_points=False)
-        of = named("source.position", self.pairs.sources) | named("$centre", self.pairs.centre[:, None]) | self.sources
-        shape = self.pairs.sources.shape[:2]
-        env: dict[str, Any] = {**self.values, "$distance": self.pairs.distance, "$radius": self.pairs.radius}
-        env |= {
-            p.name: np.broadcast_to(x, shape).sum(1)
-            for p, x in zip(f.results, called(f, self.values | of), strict=True)
-        }
-        env |= {p.name: x for p, x in zip(sizes.results, called(sizes, env), strict=True)}
-        return called(total, env)[0]
+        """The error that is estimated of `by_moments`, at the nearest target: (pairs,)."""
+        o, pairs = operators_of(self.kernel, self.order), self.pairs
+        lengths = np.linalg.norm(pairs.sources - pairs.centre[:, None], axis=2) ** (self.order + 1)
+        nearest = np.linalg.norm(pairs.targets - pairs.centre[:, None], axis=2).min(1)
+        sizes = called(sizes_of_errors(o), {**self.values, "$distance": nearest})
+        weights = [np.abs(self.sources[n]) if n in self.sources else 1.0 for n in o.shape.weights]
+        parts = (size * (weights[i.weight] * lengths).sum(1) for i, size in zip(o.shape.interactions, sizes, strict=True))
+        return sum(parts, np.zeros(len(lengths)))
 
 
 def relative(found: Array, exact: Array) -> float:

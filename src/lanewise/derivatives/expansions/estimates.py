@@ -1,15 +1,16 @@
 """How large the error of an expansion is likely to be, as an IR function of the distance.
 
     T_n(R) = largest |n-th derivative along a line of the function, at the distance R|
-    E = T_q(R) / q! * sum over k = 0..q of C(q, k) P_k r^(q-k),        P_k = sum of |w| |x - z|^k
-with q the first order that is left out, P_k of the sources around their centre, r the largest
-distance of a target from its own. Along a line at an angle of cosine mu to d
+    E = T_q(R) / q! * sum of |w| |x - z|^q
+with q the first order that is left out, the sum over the sources of a group around its centre z,
+whose expansion is met by a target at the distance R (M2P). Along a line at an angle of cosine mu to
+d
     derivative n of F(d.d) = sum over j of n! / (2^j j! (n - 2j)!) G_(n-j) (R mu)^(n-2j)
 and the largest value at 17 angles is taken. All of it is float64: high powers of lengths are beyond
 float32. It is an estimate, which measurements bear out, and no bound: bounds of this kind are too
 large by factors of thousands.
 
-Here are the sizes T_q(R) / q!; a walk has the powers of its groups
+Here are the sizes T_q(R) / q!; a walk has the sums of its groups
 (`patterns/search/tree/estimates.py`).
 """
 
@@ -29,78 +30,70 @@ ANGLES = 17
 DISTANCE = own("distance")
 
 
-class ErrorModel:
-    """The error model of an expansion, of all its results together, before they are multiplied by
-    values of the target.
+def sizes_of_errors(operators: Operators) -> ir.Function:
+    """T_q(R) / q! of every interaction, in the order of the shape's: `$size0`, ... They are those
+    of all results together, before they are multiplied by values of the target.
     """
+    b, q = OperatorBuilder(operators, "sizes", F64), operators.order + 1
+    distance = b.parameter(DISTANCE)
+    s = b.algebra.times(distance, distance)
+    known = b.carried_radials(s)
+    jets = Jets(b.algebra, s.number)
+    for n, i in enumerate(operators.shape.interactions):
+        potential = operators.shape.locals[i.local].potential
+        radial = known[i.radial.number]
+        largest = _largest(b, jets, distance, radial, i, q, potential=potential)
+        inverse = b.algebra.number(1 / factorial(q), b.kind)
+        b.result(own(f"size{n}"), b.algebra.times(inverse, largest))
+    return b.function()
 
-    def __init__(self, operators: Operators) -> None:
-        self.operators = operators
-        self.shape = operators.shape
 
-    def first_left_out(self, interaction: Interaction, *, to_points: bool) -> int:
-        """The order in displacements that a translation leaves out first.
-
-        to_points: of M2P, else of M2L, whose gradients have one order less than their potentials.
-        """
-        potential = self.shape.locals[interaction.local].potential and not to_points
-        return self.operators.order + 1 - potential
-
-    def sizes(self, *, to_points: bool) -> ir.Function:
-        """T_q(R) / q! of every interaction, in the order of the shape's: `$size0`, ..."""
-        b = OperatorBuilder(self.operators, "sizes", F64)
-        distance = b.parameter(DISTANCE)
-        s = b.algebra.times(distance, distance)
-        known = b.carried_radials(s)
-        jets = Jets(b.algebra, s.number)
-        for n, i in enumerate(self.shape.interactions):
-            q = self.first_left_out(i, to_points=to_points)
-            largest = self._largest(b, jets, distance, known[i.radial.number], i, q)
-            inverse = b.algebra.number(1 / factorial(q), b.kind)
-            b.result(own(f"size{n}"), b.algebra.times(inverse, largest))
-        return b.function()
-
-    # ------------------------------------------------------------ derivatives along a line
-
-    def _largest(
-        self, b: OperatorBuilder, jets: Jets, distance: Value, radial: Value, i: Interaction, q: int
-    ) -> Value:
-        potential = self.shape.locals[i.local].potential
-        if not any(i.powers):
-            return self._along(b, jets, distance, radial, q + potential, int(potential))
-        # of a product with components of d: no derivative of these is larger than along them
-        degree = sum(i.powers)
-        terms = [
+def _largest(
+    b: OperatorBuilder,
+    jets: Jets,
+    distance: Value,
+    radial: Value,
+    i: Interaction,
+    q: int,
+    *,
+    potential: bool,
+) -> Value:
+    if not any(i.powers):
+        return _along(b, jets, distance, radial, q + potential, int(potential))
+    # of a product with components of d: no derivative of these is larger than along them
+    degree = sum(i.powers)
+    terms = [
+        b.algebra.times(
+            b.number(comb(q, j) * perm(degree, j)),
             b.algebra.times(
-                b.number(comb(q, j) * perm(degree, j)),
-                b.algebra.times(
-                    b.power(distance, degree - j), self._along(b, jets, distance, radial, q - j, 0)
-                ),
-            )
-            for j in range(min(degree, q) + 1)
-        ]
-        return b.sum(terms)
+                b.power(distance, degree - j), _along(b, jets, distance, radial, q - j, 0)
+            ),
+        )
+        for j in range(min(degree, q) + 1)
+    ]
+    return b.sum(terms)
 
-    def _along(
-        self, b: OperatorBuilder, jets: Jets, distance: Value, radial: Value, n: int, shift: int
-    ) -> Value:
-        """The largest n-th derivative along a line of a function of s; shift: 1 of a potential
-        whose gradient is d times it.
-        """
-        sizes: list[Value] = []
-        for angle in range(ANGLES):
-            mu = (1 + cos(pi * angle / (ANGLES - 1))) / 2
-            terms: list[Value] = []
-            for j in range(n // 2 + 1):
-                if n - j < shift:
-                    continue
-                factor = factorial(n) / (2**j * factorial(j) * factorial(n - 2 * j))
-                g = jets.scaled_derivative(radial, n - j - shift)
-                along = b.number(factor * mu ** (n - 2 * j))
-                power = b.power(distance, n - 2 * j)
-                terms.append(b.algebra.times(along, b.algebra.product(power, g)))
-            sizes.append(b.call("abs", b.sum(terms)))
-        largest = sizes[0]
-        for size in sizes[1:]:
-            largest = b.call("max", largest, size)
-        return largest
+
+def _along(
+    b: OperatorBuilder, jets: Jets, distance: Value, radial: Value, n: int, shift: int
+) -> Value:
+    """The largest n-th derivative along a line of a function of s; shift: 1 of a potential whose
+    gradient is d times it.
+    """
+    sizes: list[Value] = []
+    for angle in range(ANGLES):
+        mu = (1 + cos(pi * angle / (ANGLES - 1))) / 2
+        terms: list[Value] = []
+        for j in range(n // 2 + 1):
+            if n - j < shift:
+                continue
+            factor = factorial(n) / (2**j * factorial(j) * factorial(n - 2 * j))
+            g = jets.scaled_derivative(radial, n - j - shift)
+            along = b.number(factor * mu ** (n - 2 * j))
+            power = b.power(distance, n - 2 * j)
+            terms.append(b.algebra.times(along, b.algebra.product(power, g)))
+        sizes.append(b.call("abs", b.sum(terms)))
+    largest = sizes[0]
+    for size in sizes[1:]:
+        largest = b.call("max", largest, size)
+    return largest

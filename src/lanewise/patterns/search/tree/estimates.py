@@ -26,7 +26,7 @@ from collections import Counter
 from functools import reduce
 
 from lanewise.analysis.radial_form import ONE
-from lanewise.derivatives.expansions.estimates import DISTANCE, ErrorModel
+from lanewise.derivatives.expansions.estimates import DISTANCE, sizes_of_errors
 from lanewise.derivatives.expansions.operators import OperatorBuilder, Operators
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -58,7 +58,7 @@ def cannot_estimate(operators: Operators, results: int) -> str | None:
     if len({x.factor for x in operators.shape.locals}) != 1:
         return "its terms are multiplied by different values of the target"
     target = f"{operators.proof.elements[0]}."
-    sizes = ErrorModel(operators).sizes(to_points=True)
+    sizes = sizes_of_errors(operators)
     if names := [p.name for p in sizes.parameters if p.name.startswith(target)]:
         return f"{names[0]} decides how it falls with the distance"
     return None
@@ -94,7 +94,7 @@ def factor_of(operators: Operators) -> ir.Function | None:
 def build_sizes(operators: Operators, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
     """The kernel that fills the table of T, after the nodes are filled."""
     record, entry = node_record(operators, arguments), ir.Local(own("entry"), index)
-    sizes = ErrorModel(operators).sizes(to_points=True)
+    sizes = sizes_of_errors(operators)
     results = tuple(r.name for r in sizes.results)
     largest = reduce(build.maximum, [ir.Local(n, F64) for n in results])
     root = record.local("radius")
