@@ -130,7 +130,9 @@ class Field:
         nearest = np.linalg.norm(pairs.targets - pairs.centre[:, None], axis=2).min(1)
         sizes = called(sizes_of_errors(o), {**self.values, "$distance": nearest})
         weights = [np.abs(self.sources[n]) if n in self.sources else 1.0 for n in o.shape.weights]
-        parts = (size * (weights[i.weight] * lengths).sum(1) for i, size in zip(o.shape.interactions, sizes, strict=True))
+        parts = (
+            size * (weights[i.weight] * lengths).sum(1) for i, size in zip(o.shape.interactions, sizes, strict=True)
+        )
         return sum(parts, np.zeros(len(lengths)))
 
 
