@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import lanewise as lw
 from docs.generator.docstrings import method_of, signature_of, text_of
@@ -197,9 +198,14 @@ def anchors(prefix: str, names: Iterable[str]) -> Iterator[str]:
 def _entry(name: str, thing: Any) -> Iterator[str]:
     yield f"## {name}"
     yield ""
+    if alternatives := _alternatives(thing):
+        yield f"One of {alternatives}."
+        return
     if inspect.isclass(thing) or inspect.isroutine(thing) or callable(thing):
         made = MADE_BY.get(name)
         shown = f"{made}  # makes one" if made else signature_of(name, thing)
+        if inspect.isclass(thing) and issubclass(thing, enum.Enum):
+            shown = "\n".join(f"{name}.{member.name}" for member in thing)
         yield from ("```python", shown, "```", "")
     if is_value(thing):
         yield text_of_value(name, thing)
@@ -207,6 +213,13 @@ def _entry(name: str, thing: Any) -> Iterator[str]:
         yield text_of(thing) if _documented(thing) else _value(thing)
     if inspect.isclass(thing) and not issubclass(thing, BaseException | lw.Record):
         yield from _members(thing)
+
+
+def _alternatives(thing: Any) -> str:
+    """What a union of classes, or a choice of literals, stands for; "" for everything else."""
+    if get_origin(thing) is Literal:
+        return ", ".join(f'`"{value}"`' for value in get_args(thing))
+    return ", ".join(f"`{c.__name__}`" for c in get_args(thing) if inspect.isclass(c))
 
 
 def _documented(thing: Any) -> bool:
@@ -235,8 +248,14 @@ def _members(owner: type) -> Iterator[str]:
         if not inspect.isroutine(function) and not isinstance(member, property):
             continue
         text = text_of(function)
-        if not text:
+        if not text or _is_pythons(owner, name):
             continue
         is_property = isinstance(member, property)
         head = name if is_property else method_of(name, function)
         yield from ("", f"**`{head}`**", "", text)
+
+
+def _is_pythons(owner: type, name: str) -> bool:
+    """Whether it comes from a type of Python's own, such as those of numbers."""
+    home = next(c for c in owner.__mro__ if name in vars(c))
+    return home.__module__ in ("builtins", "enum")

@@ -61,7 +61,7 @@ class Candidate:
 class LayoutChoice:
     """The answer of `choose_layout`.
 
-    It prints as text, as a rich table, and becomes a dictionary by `as_dict`.
+    It prints as text or as a rich table; `as_dict` makes it a dictionary.
 
     Attributes:
         record: the name of the record.
@@ -87,17 +87,17 @@ class LayoutChoice:
 
     @property
     def before(self) -> Candidate:
-        """The candidate that lies as the current layout does."""
+        """The candidate with the current layout."""
         return next(c for c in self.reasons if c.layout == self.current)
 
     @property
     def gain(self) -> float:
-        """The predicted time of the current layout over that of the best one, less one."""
+        """The predicted time of the current layout divided by that of the best one, minus one."""
         return self.relative(self.before) - 1
 
     def relative(self, candidate: Candidate) -> float:
-        """The predicted time of a candidate over that of the best one: 1 where no layout takes any
-        time.
+        """The predicted time of a candidate divided by that of the best one; 1 if no layout takes
+        any time.
         """
         best = self.best.seconds
         return candidate.seconds / best if best else math.inf if candidate.seconds else 1.0

@@ -54,7 +54,7 @@ def choose_layout(
         current: the layout to compare with (default: that of the array, or the device's default).
 
     Returns:
-        The choice: `layout` is the best candidate, or `current` when no change is worth making.
+        The choice, whose `layout` is the best candidate, or `current` if no change is worth making.
 
     Raises:
         ArgumentError: no record, no kernel, a kernel that does not use the record, an unknown

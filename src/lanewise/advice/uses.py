@@ -24,10 +24,9 @@ class Use:
     Attributes:
         kernel: made by `@lw.elementwise` or `@lw.pairwise`.
         pattern: how it reads records. An elementwise kernel has them "streamed" unless they are
-        "gathered" through an
-            index. The sources of a pairwise kernel are "broadcast" (all pairs) or "gathered" (a
-            search structure finds them), by default as its search says; its targets are always
-            streamed.
+            "gathered" through an index. The sources of a pairwise kernel are "broadcast" (all
+            pairs) or "gathered" (a search structure finds them), by default as its search says;
+            its targets are always streamed.
         weight: how often it runs in a step.
         neighbors: sources that one target gathers, on average.
     """

@@ -295,14 +295,14 @@ class HelperFunction:
 
 
 def function(python_function: Callable[..., Any]) -> HelperFunction:
-    """Let kernels call a function: a helper.
+    """Make a function a helper that kernels can call.
 
         @lw.function
         def squared(v):
             return lw.dot(v, v)
 
-    Annotations are optional: without them it is compiled for the types of each call. It takes and
-    returns numbers, vectors, records and tuples of them. Called from ordinary Python it is the
-    function itself. Raises `CompileError` where a kernel that calls it is compiled.
+    Annotations are optional: without them the helper is compiled for the types of each call. It
+    takes and returns numbers, vectors, records and tuples of them. In ordinary Python it is the
+    function itself. Errors in it raise `CompileError` when a kernel that calls it is compiled.
     """
     return HelperFunction(plain_function("function", python_function))

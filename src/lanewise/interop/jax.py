@@ -36,9 +36,9 @@ def jax_function(kernel: Any) -> Callable[..., Any]:
     through the host (`jax.pure_callback`). Fields are copied into records, in the default layout
     and in the types of the record.
 
-    Raises `ArgumentError` where JAX is not installed, for what is no kernel of pairs or elements,
-    and for kernels with float64 results where `jax_enable_x64` is off; `CompileError` for kernels
-    that have no gradient.
+    Raises `ArgumentError` if JAX is not installed, for anything but a pairwise or elementwise
+    kernel, and for kernels with float64 results if `jax_enable_x64` is off; `CompileError` for
+    kernels that have no gradient.
     """
     _jax()
     check_kernel("lw.jax_function", kernel)

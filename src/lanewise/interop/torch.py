@@ -23,8 +23,8 @@ def torch_function(kernel: Any) -> Callable[..., Any]:
     DLPack. Fields are copied into records, in the default layout and in the types of the record.
     Gradients have the type of their tensors.
 
-    Raises `ArgumentError` where PyTorch is not installed, and for what is no kernel of pairs or
-    elements; `CompileError` for kernels that have no gradient.
+    Raises `ArgumentError` if PyTorch is not installed, and for anything but a pairwise or
+    elementwise kernel; `CompileError` for kernels that have no gradient.
     """
     _torch()
     check_kernel("lw.torch_function", kernel)

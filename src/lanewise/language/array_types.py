@@ -18,7 +18,7 @@ Element = TypeVar("Element")
 
 
 class IndexName:
-    """The annotation of an index: an integer that tells a thread from the others."""
+    """The annotation of a thread index, an integer."""
 
     def __repr__(self) -> str:
         return "lanewise.index"
@@ -59,9 +59,9 @@ class _Array:
 
 class Array1(_Array, Generic[Element]):
     """An array of one dimension: `a: lw.Array1[lw.f32]` as a parameter of a threadwise function,
-    `a[i]` one of its elements.
+    with elements `a[i]`.
 
-    A call brings a contiguous array of NumPy or CuPy with this type of element. `len(a)` and
+    A call passes a contiguous array of NumPy or CuPy with this type of element. `len(a)` and
     `a.shape[0]` are its length.
     """
 

@@ -8,8 +8,8 @@ from enum import IntEnum
 class Fate(IntEnum):
     """The result of an elementwise function over a population: `-> lw.Fate`, an i32 on the device.
 
-    DIE: the record goes. KEEP: it stays, as the function left it. SPLIT: it stays, and a copy of it
-    with a new id joins.
+    DIE removes the record. KEEP keeps it, as the function left it. SPLIT keeps it and appends a
+    copy with a new id.
     """
 
     DIE = 0

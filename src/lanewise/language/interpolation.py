@@ -25,15 +25,14 @@ def interpolate(table: Any, *coordinates: Any, edge: Edge = "clamp") -> Any:
     """The value of a table between its elements, by linear interpolation along each axis.
 
     table: floats, an array of one to three dimensions. coordinates: a float for each dimension, in
-    the order of its indices: `lw.interpolate(t, y, x)` at y = 2.0 and x = 3.0 is t[2, 3]. edge:
-    what lies outside of the table. "clamp": the nearest element. "repeat": the table again, so that
+    the order of its indices: `lw.interpolate(t, y, x)` at y = 2.0 and x = 3.0 is t[2, 3]. edge: the
+    values outside of the table. "clamp": the nearest element. "repeat": the table repeated, so that
     the last element has the first as its neighbour. "mirror": the table mirrored at its outer
     edges, half an element outside of the last one, as textures do: element n is element n - 1.
-    "zero": zeros. A coordinate that is not a number gives no number. Coordinates of float32 are
-    exact up to 2^24.
+    "zero": zeros. A NaN coordinate gives NaN. Coordinates of float32 are exact up to 2^24.
 
     In a kernel the table is a parameter, `t: lw.Array2[lw.f32]`, and edge a literal. In ordinary
-    Python coordinates may be arrays. Raises `ArgumentError` for what does not fit.
+    Python coordinates may be arrays. Raises `ArgumentError` for arguments that do not fit.
     """
     values = _computed(host_array("lw.interpolate: the table", table))
     if values.dtype.kind != "f" or not 1 <= values.ndim <= RANK or not values.size:

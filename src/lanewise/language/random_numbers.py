@@ -180,7 +180,7 @@ def _draw(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[Words, Words
 
 
 def random(seed: int, *counters: Any) -> Any:
-    """A float32 from 0 on and below 1: one of 2^24 numbers, each as likely.
+    """A float32 from 0 to below 1: one of 2^24 equally likely numbers.
 
     seed, counters: integers, such as `lw.random(seed, step, index)`. Equal ones give the same
     number on every device; a draw that differs in one counter is independent. Integers of 32
@@ -191,21 +191,21 @@ def random(seed: int, *counters: Any) -> Any:
 
 
 def random4(seed: int, *counters: Any) -> Any:
-    """Four independent float32 from 0 on and below 1, a `vec4`, at the price of one; the first is
-    that of `random`.
+    """Four independent float32 from 0 to below 1, a `vec4`, for the cost of one; the first is that
+    of `random`.
     """
     return _vector(*map(_unit, _draw("random4", seed, counters)))
 
 
 def drandom(seed: int, *counters: Any) -> Any:
-    """A float64 from 0 on and below 1: one of 2^53 numbers, each as likely. See `random`."""
+    """A float64 from 0 to below 1: one of 2^53 equally likely numbers. See `random`."""
     a, b, _, _ = _draw("drandom", seed, counters)
     return ((((a << np.uint64(21)) | (b >> np.uint64(11))).astype(np.float64)) * 2.0**-53)[()]
 
 
 def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
-    """An int32 from low on and below high, each as likely to 1 in 2^32; low, where high is not
-    above it. See `random`.
+    """An int32 from low to below high; all are equally likely, up to 1 in 2^32. If high is not
+    above low, the result is low. See `random`.
     """
     a, b, _, _ = _draw("random_integer", seed, counters)
     first, last = (_whole("random_integer", x) for x in (low, high))
@@ -228,12 +228,10 @@ def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
 
 
 def normal(seed: int, *counters: Any) -> Any:
-    """A float32 of the standard normal distribution, up to 6.66 from 0, by the formula of G. E. P.
+    """A float32 of the standard normal distribution, by the formula of Box and Muller (1958).
 
-    Box and M. E. Muller (1958).
-
-    It is within 1e-6 of what the formula says, and one in ten million, near 0, within 5e-5. See
-    `random`.
+    It is at most 6.66 away from 0. It is within 1e-6 of the formula; one in ten million, near 0, is
+    within 5e-5. See `random`.
     """
     a, b, _, _ = _draw("normal", seed, counters)
     return (_radius(a) * _circle(b)[0])[()]
@@ -247,7 +245,7 @@ def normal4(seed: int, *counters: Any) -> Any:
 
 
 def unit_vector(seed: int, *counters: Any) -> Any:
-    """A `vec3` of length 1, in any direction alike. See `random`."""
+    """A `vec3` of length 1; all directions are equally likely. See `random`."""
     a, b, _, _ = _draw("unit_vector", seed, counters)
     z = ((a.astype(np.int64) + 2**31) & 0xFFFFFFFF) - 2**31
     radius = np.sqrt((2**62 - z * z).astype(np.float32) * np.float32(2**-62))
@@ -256,5 +254,5 @@ def unit_vector(seed: int, *counters: Any) -> Any:
 
 
 def unit_vector2(seed: int, *counters: Any) -> Any:
-    """A `vec2` of length 1, in any direction alike. See `random`."""
+    """A `vec2` of length 1; all directions are equally likely. See `random`."""
     return _vector(*_circle(_draw("unit_vector2", seed, counters)[0]))

@@ -163,7 +163,7 @@ class RowOf(Protocol):
 
 
 class _Structure:
-    """`Body.dtype`: the dtype of a structured array of such records, as they lie in AoS."""
+    """`Body.dtype`: the dtype of a structured array of such records, in the layout AoS."""
 
     def __get__(self, record: object, owner: type[RecordValue]) -> np.dtype[Any]:
         if record is not None:  # single records have fields, and nothing besides them
@@ -251,7 +251,7 @@ class RecordValue:
         return f"{self.__record__.name}({shown})"
 
     def copy(self) -> Self:
-        """A separate record with the same values, which is no row of an array."""
+        """A separate record with the same values, which is not a row of an array."""
         return type(self)(**{f.name: getattr(self, f.name) for f in self.__record__})
 
     def __copy__(self) -> Self:
@@ -268,7 +268,7 @@ class RecordValue:
 
     @classmethod
     def row_of(cls, row: RowOf) -> Any:
-        """The record that a place of an array holds."""
+        """The record at a row of an array."""
         made = cls.__new__(cls)
         object.__setattr__(made, "_row", row)
         return made
@@ -291,14 +291,13 @@ class RecordValue:
 
         Fields left out are zero.
 
-        table: a structured array, a DataFrame or a mapping whose columns are called as fields or as
-        components, `position_x`. copy: with False the array lies in the memory of a structured
-        array of `dtype`, or in that of the array of a record's only field.
-        layout: by default SoA on a CPU, and on a GPU what the kernels choose ("auto"), see
-        docs/layouts.md.
-        host_layout: that of a second side on the host, see `RecordArray.host`. Raises
-        `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way
-        round a copy.
+        table: a structured array, a DataFrame or a mapping whose columns have the names of fields
+        or components, such as `position_x`. copy: with False the array uses the memory of a
+        structured array of `dtype`, or of the array for a record's only field.
+        layout: by default SoA on a CPU; on a GPU kernels choose ("auto", see docs/layouts.md).
+        host_layout: the layout of a second side on the host, see `RecordArray.host`. Raises
+        `ArgumentError` for an unknown column, a wrong shape or type, and if copy=False is
+        impossible.
         """
         from lanewise.facade import array_of
 
@@ -314,8 +313,8 @@ class RecordValue:
         device: str | Mesh | None = None,
         host_layout: Layout | None = None,
     ) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults: SoA on a CPU, and on a GPU
-        what the kernels choose, see docs/layouts.md; the current device).
+        """`count` records of zeros in `layout` (by default SoA on a CPU; on a GPU kernels choose,
+        see docs/layouts.md) on `device` (by default the current one).
 
         host_layout: that of a second side on the host, see `RecordArray.host`.
         """
@@ -406,11 +405,10 @@ class _NoFields:
 
 
 class RecordBase(RecordValue):
-    """`lw.Record`, what record classes inherit from: `class Body(lw.Record)` with lanewise types as
-    annotations.
+    """The base class of records: `class Body(lw.Record)` with lanewise types as annotations.
 
-    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
-    fields, for a reserved field name, and for a class that inherits from a record class.
+    Raises `RecordError` for an annotation that is not a lanewise type, for anything but fields in
+    the class, for a reserved field name, and for a class that inherits from a record class.
     """
 
     __record__ = _NoFields()  # pyright: ignore[reportAssignmentType]
@@ -425,11 +423,11 @@ class RecordBase(RecordValue):
 
 @dataclass_transform(kw_only_default=True)
 def record(cls: type[Any]) -> Any:
-    """Make a record class of a class whose annotations are lanewise types; `lw.Record` is the
-    spelling that editors understand.
+    """Make a record class from a class whose annotations are lanewise types. Editors understand
+    `lw.Record` better.
 
-    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
-    fields, or for a reserved field name.
+    Raises `RecordError` for an annotation that is not a lanewise type, for anything but fields in
+    the class, or for a reserved field name.
     """
     described, within = _described(cls, object)
     return make_class(described, cls.__module__, cls.__qualname__, cls.__doc__, within)

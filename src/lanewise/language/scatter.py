@@ -106,29 +106,28 @@ def scatter_add(array: Any, index: Any, value: Any, *, exact: bool = True) -> No
     functions.
 
     Many elements or threads may add to one element, and the result has the same bits in every run,
-    on every device and with any number of threads. Sums of integers wrap. Sums of floats are
-    exact and rounded once, when the kernel ends: what the array held and all values together, to
-    the nearest float. A value that is not a number makes the sum `nan`, and so do infinities of
-    both signs; one that is too large for the type is infinite.
+    on every device and with any number of threads. Sums of integers wrap. Sums of floats are exact:
+    the old element and all values are added, and rounded once to the nearest float when the kernel
+    ends. A NaN among the values makes the sum NaN, and so do infinities of both signs; a sum that
+    is too large for the type is infinite.
 
-    index: an integer, or a tuple of them for an array of two or three dimensions. value: takes
-    the type of the elements. exact: a literal; False, for floats alone, adds them one after the
-    other on a CPU, two to three times as fast, in an order that the plan fixes (`parts`); each
-    sum is rounded. A GPU adds exactly all the same. The function must not touch the array in
-    another way. Outside of kernels it adds one number to an element of an array of NumPy, and
-    rounds.
+    index: an integer, or a tuple for an array of two or three dimensions. value: converted to the
+    type of the elements. exact: a literal. False, for floats only, adds one after the other on a
+    CPU, two to three times as fast, in an order that the plan determines (`parts`), and rounds each
+    sum; a GPU still adds exactly. The function must not access the array in any other way. Outside
+    of kernels it adds one number to an element of a NumPy array, and rounds.
     """
     _add(array, index, value)
 
 
 scatter_add.__lanewise_scatter__ = "add"  # type: ignore[attr-defined]
-scatter_min.__doc__ = """The smaller of an element and a value, put into the element; otherwise as
+scatter_min.__doc__ = """Replace an element by the smaller of it and a value; otherwise as
 `scatter_add`.
 
-Of floats -0.0 is smaller than 0.0, and what is not a number wins.
+For floats -0.0 is smaller than 0.0, and NaN wins.
 """
-scatter_max.__doc__ = """The larger of an element and a value, put into the element; otherwise as
+scatter_max.__doc__ = """Replace an element by the larger of it and a value; otherwise as
 `scatter_add`.
 
-Of floats 0.0 is larger than -0.0, and what is not a number wins.
+For floats 0.0 is larger than -0.0, and NaN wins.
 """

@@ -119,9 +119,9 @@ class Row(Generic[Element]):
     """The values that belong to an item: `bins: lw.Row[lw.vec2]` as a parameter of a segmentwise
     function.
 
-    `bins[k]` is one of them, `len(bins)` how many there are, and `lw.window(bins, first, 16)` are
-    16 neighbours. What lies outside is not a number. In ordinary Python it is made of an array of
-    shape (n,) or (n, components).
+    `bins[k]` is one of them, `len(bins)` their number, and `lw.window(bins, first, 16)` are 16
+    adjacent ones. A value outside the row is NaN. In ordinary Python make it from an array of shape
+    (n,) or (n, components).
     """
 
     __slots__ = ("_values",)
@@ -148,8 +148,7 @@ class Row(Generic[Element]):
 
 
 def window(row: Row[Element], first: int, size: int) -> Row[Element]:
-    """`size` neighbours of a row from `first` on; none of them is a number unless all lie in the
-    row.
+    """`size` adjacent values of a row from `first` on; all are NaN unless all lie in the row.
 
     In a kernel `size` is a literal from 1 to 256, and an index into the window is a literal or made
     of variables of loops over literal
@@ -186,8 +185,8 @@ class Field(Generic[Element]):
     """A number at each site of a lattice that a site reads at its neighbours: `psi:
     lw.Field[lw.f32]`, or `lw.f64`.
 
-    `psi[q]` is that of the neighbour in direction q, `psi[0]` the site's own. In ordinary Python it
-    is a NumPy array whose first axis is the direction, as populations are.
+    `psi[q]` is the value of the neighbour in direction q, `psi[0]` that of the site itself. In
+    ordinary Python it is a NumPy array whose first axis is the direction, like populations.
     """
 
     def __init__(self) -> None:
@@ -324,10 +323,10 @@ def _function(name: str) -> Callable[..., Any]:
 
 @_of_values("select")
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where the condition is true, else `b`, in the type that both have in common.
+    """`a` if the condition is true, else `b`, in their common type.
 
-    Of numbers, or of vectors by component. A kernel may compute both sides, so it is for values
-    that are cheap; an `if` computes one. `lw.select(x > 0, x, 0.0)` is x, but not below zero.
+    Takes numbers, or vectors by component. A kernel may compute both sides, so use it for cheap
+    values; an `if` computes one side. `lw.select(x > 0, x, 0.0)` is x, but not below zero.
     """
     vectors = (VectorValue, LiteralVector)
     lengths = [len(x) for x in (a, b) if isinstance(x, vectors)]
@@ -402,10 +401,10 @@ def zeros(element: Any, count: int) -> Any:
 
 
 def same(target: Any, source: Any) -> bool:
-    """Whether the two records of a pairwise function are the same element of the same array.
+    """Whether the two records of a pairwise function are the same element of one array.
 
-    Elements of a copy are others. Use it to leave an element out of its sum, or out of a
-    search over its own array:
+    Elements of a copy are different elements. Use it to leave an element out of its sum, or out of
+    a search over its own array:
 
         @lw.pairwise
         def nearest(target: Body, source: Body) -> lw.ArgMin[lw.f32]:
@@ -417,12 +416,12 @@ def same(target: Any, source: Any) -> bool:
 
 
 def index_of(element: Any) -> int:
-    """The index of an element in the array that a call brings, an int32, whatever order the
-    elements run in.
+    """The index of an element in the array that a call passes, an int32, regardless of the order in
+    which the elements run.
 
-    A kernel knows it of the records of elementwise and pairwise functions, of the value of an
-    elementwise function without records, and of the populations of sitewise functions. A function
-    that runs in Python does not: raises `ArgumentError`.
+    In a kernel it takes the records of elementwise and pairwise functions, the value of an
+    elementwise function without records, and the populations of sitewise functions. Functions that
+    run in Python do not know the index: raises `ArgumentError`.
     """
     raise ArgumentError(
         f"lw.index_of({shown(element)}): an element by itself has no index; a kernel gives it one, "

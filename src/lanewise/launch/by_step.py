@@ -35,9 +35,9 @@ def by_step(function: Callable[[int], Any]) -> ByStep:
     """A value that changes with the step of a loop, in `bind`: `shake=lw.by_step(lambda n: n *
     dt)`.
 
-    `function(n)` gives the value of step n: one number or vector for all elements. It is called
-    once for each step, up to 1,024 steps before that step runs, so it has to follow from n alone;
-    `bind` asks it for step 0 as well. The call runs in `lw.steps` and nowhere else.
+    `function(n)` gives the value of step n: one number or vector for all elements. The loop calls
+    it once for each step, up to 1,024 steps before that step runs, so the value must depend on n
+    alone; `bind` also calls it for step 0. The call runs only in `lw.steps`.
     """
     if not callable(function):
         raise ArgumentError(

@@ -44,7 +44,7 @@ class Tunable(Protocol):
 class Call:
     """A call with everything bound, as `kernel.bind(...)` makes it.
 
-    Calling it, without arguments, runs it again on the same memory; on a GPU it returns before the
+    Calling it without arguments runs it again on the same memory; on a GPU it returns before the
     work is done. `results` are the arrays that it writes, `compiled` is the kernel.
 
         call = kernel.bind(bodies, bodies, 1e-4)
@@ -87,7 +87,7 @@ class Inspectable(ABC):
 
     @property
     def plan(self) -> CompletePlan:
-        """Every decision, none left open."""
+        """The complete plan: every field has a value."""
         return self.executable.program.plan
 
     @property
@@ -99,9 +99,9 @@ class Inspectable(ABC):
 
     @property
     def resources(self) -> dict[str, Any]:
-        """What the compiled kernel takes.
+        """The resources of the compiled kernel.
 
-        On CUDA registers, shared memory, stack, spills and occupancy; on a CPU its threads.
+        On CUDA: registers, shared memory, stack, spills and occupancy. On a CPU: threads.
         """
         return kernel_resources(self.executable)
 
@@ -113,7 +113,7 @@ class Compiled(Inspectable):
     `kernel.compile(...)` makes it. Use `explain()`, `source`, `plan` and `resources`.
 
     `plan` has every decision, `source` the generated text, `layouts` the layouts of the records,
-    `search` the reason for the search structure (empty for all pairs).
+    `search` the search structure and its reason (empty for all pairs).
     """
 
     name: str
@@ -152,14 +152,14 @@ class Compiled(Inspectable):
     def explain(
         self, *arguments: Any, measure: bool = False, measure_resources: bool = True, **named: Any
     ) -> Explanation:
-        """A row for each optimisation (applied or not, why, predicted, measured), what bounds the
-        kernel, and more.
+        """A row for each optimisation (applied or not, why, predicted and measured gain), the bound
+        of the kernel, and more.
 
-        Print it, show it in a notebook, or take `.json()`. What tune() measured is shown where it
-        is known. With `measure` the plan and those that it is compared with are timed on this
-        machine, some seconds on a GPU and more on a CPU: with the arguments of a call, which keep
-        their values, or with made-up ones of the same sizes. `measure_resources` compiles the plans
-        that are compared, for their registers (CUDA).
+        Print it, show it in a notebook, or take `.json()`. It includes what tune() has measured.
+        With `measure` lanewise times the plan and those that it is compared with on this machine,
+        which takes some seconds on a GPU and longer on a CPU. It uses the arguments of a call,
+        which keep their values, or made-up ones of the same sizes. `measure_resources` compiles the
+        compared plans for their registers (CUDA).
         """
         from lanewise.facade import explain_compiled
 

@@ -16,7 +16,7 @@ class SoA(Layout):
     """Structure of arrays: one array for each scalar component.
 
     Neighbouring threads or SIMD lanes read adjacent words, and fields that a kernel does not use
-    are never loaded. The default of most records on CPUs.
+    are never loaded. The default of new arrays on CPUs.
     """
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:

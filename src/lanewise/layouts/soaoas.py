@@ -25,10 +25,11 @@ class SoAoAS(Layout):
     separate array.
 
     `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`;
-    fields not named follow in separate groups. A component such as `"velocity.x"` may stand for
-    a part of a field: groups then need no padding, but the field is no view any more. Without
-    `groups` fields are packed in order of declaration, a vector field never divided, into groups of
-    at most 16 bytes.
+    fields not named follow in separate groups. A component such as `"velocity.x"` names a part of a
+    field: groups then need no padding, but reading that field gives a copy. Without `groups`,
+    fields are packed in order of declaration into groups of at most 16 bytes; vector fields are
+    never divided. New arrays on GPUs begin in this layout, until their first call chooses one
+    (docs/layouts.md).
     """
 
     groups: Groups

@@ -55,7 +55,7 @@ class Viewable(Protocol):
 
 
 class LiveView:
-    """What is shown, and the server that shows it, until `close` or the end of a `with` block."""
+    """A live view and its server, until `close` or the end of a `with` block."""
 
     def __init__(
         self,
@@ -149,16 +149,16 @@ class LiveView:
 
     @property
     def viewers(self) -> int:
-        """How many watch."""
+        """The number of viewers."""
         return self._feed.watched
 
     def update(self, step: int | None = None, time: float = 0.0) -> None:
-        """Say that another step is done: in your own loop, after each. A frame is made when
-        one is due; it waits only while a viewer has paused it.
+        """Report that a step is done; call it after each step of your loop. It makes a frame if one
+        is due, and waits only while a viewer has paused the run.
 
-        step: its number; None: the next one.
+        step: the number of the step; None: the next one.
 
-        Raises `InputError` after `close`, and for a step that is no such integer.
+        Raises `InputError` after `close`, and for a step that is not an integer from 0 on.
         """
         self._check_open()
         given: Any = step
@@ -175,10 +175,11 @@ class LiveView:
         self._feed.look(self._step)
 
     def widget(self, height: int = 480) -> Any:
-        """The page as a widget, in a notebook: no port is needed. Raises `InputError` where
-        anywidget is not installed, and for a height that is none.
+        """The page as a widget in a notebook, which needs no port. Raises `InputError` if anywidget
+        is not installed, and for an invalid height.
 
-        height: in pixels. While a cell runs, what the page says is heard at its end.
+        height: in pixels. While a cell runs, input from the page takes effect only when the cell
+        ends.
         """
         from lanewise.live.widget import make_widget
 
@@ -189,8 +190,8 @@ class LiveView:
         return make_widget(self._server, int(height))
 
     def close(self) -> None:
-        """Serve no more. Viewers keep the last frame. A view that is open ends with its program;
-        a fork of that has no view to close.
+        """Stop the server. Viewers keep the last frame. An open view ends with its program; a fork
+        of the program has no view to close.
         """
         if os.getpid() != self._process:
             return
@@ -301,21 +302,21 @@ def view(
     overwrite: bool = False,
     quiet: bool = False,
 ) -> LiveView:
-    """Show something in a browser while it is computed; prints the address.
+    """Show a computation in a browser while it runs; prints the address.
 
-    what: a simulation of `lw.sims`, which is looked at between its steps; an array of records with
-    a field `position` of three numbers; an array of 2 or 3 dimensions; sites of a lattice. For
-    arrays, call `LiveView.update` after each step.
+    what: a simulation of `lw.sims`, shown between its steps; an array of records with a field
+    `position` of three numbers; an array of 2 or 3 dimensions; sites of a lattice. For arrays call
+    `LiveView.update` after each step.
 
-    colour: what colours records, bodies and agents at first: a field, or a function of one record,
-    elementwise or `lw.function`, which changes nothing. scale: how values become colours at first:
-    linear, log or rank (their place among all values). heading: a field of three numbers, with
-    which records are arrows. fields: of sites, by name: functions without arguments that give an
-    array of the box's shape. port: the first of ten that are tried; 0: any. rate: frames a second
-    at most. readonly: viewers cannot pause. wait: until there is a viewer. record: a file that
-    frames are kept in, for `lanewise view FILE`. quiet: print nothing; see `LiveView.url`.
+    colour: the initial colour of records, bodies and agents: a field, or a function of one record
+    (elementwise or `lw.function`) that changes nothing. scale: the initial scale of colours:
+    linear, log or rank (the rank among all values). heading: a field of three numbers, which makes
+    records arrows. fields: for sites, functions without arguments by name, each of which returns an
+    array of the box's shape. port: the first of ten that are tried; 0: any. rate: the most frames
+    per second. readonly: viewers cannot pause. wait: wait for the first viewer. record: a file for
+    the frames, which `lanewise view FILE` plays. quiet: print nothing; see `LiveView.url`.
 
-    Raises `InputError` for what cannot be shown, and where no port is free.
+    Raises `InputError` if `what` cannot be shown, and if no port is free.
     """
     if not rate >= SLOWEST:  # as of NaN, of which no frame would ever be due
         raise InputError(f"rate={rate:g}: wanted frames a second, at least {SLOWEST:g}")

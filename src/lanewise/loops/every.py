@@ -26,8 +26,8 @@ class Every:
 def every(k: int, call: Any, *, at: int = 0) -> Every:
     """A call of a loop in the steps n with n % k == at: `lw.every(100, count.bind(grains, bins))`.
 
-    call: whatever stands in the list of `lw.steps`. Raises `ArgumentError` for k below 1, and for
-    an `at` that no remainder is.
+    call: anything that the list of `lw.steps` takes. Raises `ArgumentError` for k below 1, and for
+    an `at` that is not a remainder.
     """
     number = whole("lw.every: k", k)
     if number < 1:

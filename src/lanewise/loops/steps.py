@@ -74,10 +74,10 @@ class Steps:
 
     @property
     def step(self) -> int:
-        """How many steps led to the present state; the number of the next step.
+        """The number of steps so far, which is the number of the next step.
 
-        It can be set, to an integer from 0 on: to begin elsewhere, or to say that the arrays
-        are those of a step again after a run was stopped in the middle.
+        Set it to an integer from 0 on to begin elsewhere, or to declare that the arrays belong to a
+        step again after a run was stopped in the middle.
         """
         return self._clock.step if self._running else self._loop.step
 
@@ -97,12 +97,13 @@ class Steps:
 
     @property
     def orders(self) -> tuple[NDArray[np.int32], ...]:
-        """The orders of elements that this loop keeps between steps, a copy on the host: (n,) each,
-        of the calls over `lw.Tree` in their order (of targets behind that of sources, where these
-        are others), and none of other calls.
+        """The orders of elements that this loop keeps between steps, copied to the host. Each call
+        over `lw.Tree` has one of shape (n,), in the order of the calls, and a second one for
+        targets that are not the sources. Other calls have none.
 
-        A checkpoint of a loop has its arrays, `step` and these: a loop that gets them takes up a
-        run with the same bits. They can be set, to as many arrays, each with every index once.
+        A checkpoint of a loop consists of its arrays, `step` and these orders; a loop that is given
+        them continues with the same bits. You can set them to as many arrays, each with every index
+        once.
         """
         return tuple(order.on_host() for order in self._orders)
 
@@ -132,7 +133,7 @@ class Steps:
 
     @property
     def cycle(self) -> int:
-        """After how many steps the same launches come again."""
+        """The number of steps after which the launches repeat."""
         return self._rhythm.period
 
     @settings_by_name
@@ -145,12 +146,12 @@ class Steps:
         *,
         progress: bool = False,
     ) -> Steps:
-        """So many steps; it returns when they are done.
+        """Run this many steps; it returns when they are done.
 
-        The bits are the same however runs are divided, and those of a Python loop of the same calls
-        (but for calls over `lw.Tree`, which keep an order for 32 steps). On a GPU the steps are
-        graphs. callback: called with this loop after every `every` steps and after the last one; it
-        sees whole steps, and may write to arrays and raise. progress: with a bar.
+        The bits do not depend on how runs are divided, and equal those of a Python loop of the same
+        calls (except for calls over `lw.Tree`, which keep an order for 32 steps). On a GPU the
+        steps are graphs. callback: called with this loop after every `every` steps and after the
+        last one; it sees whole steps, and may write to arrays and raise. progress: with a bar.
 
         Ctrl-C ends it after whole steps. Raises `StateError` after steps that were stopped in the
         middle, `ArgumentError` for arrays whose length was changed, and for positions that a search
@@ -189,7 +190,7 @@ class Steps:
 
     @brief
     def prepare(self) -> None:
-        """Make what a first run would make: compiled phases of sites, and graphs on a GPU."""
+        """Compile and capture what the first run would: phases of sites, and graphs on a GPU."""
         self._whole.check_idle()
         self._loop.prepare()
 
@@ -202,10 +203,10 @@ class Steps:
         changed: Mapping[str, Any] | None = None,
         kept: Mapping[str, Any] = MappingProxyType({}),
     ) -> Sequence:
-        """The next steps as tasks over named buffers, but for functions of Python.
+        """The next steps as tasks over named buffers, without Python functions.
 
         Arrays by name: those that steps may change, and those of the loop that steps read before
-        they write them. changed: None where they may change all.
+        they write them. changed: None if they may change all.
         """
         check_steps("sequence", steps)
         name = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
@@ -216,10 +217,10 @@ class Steps:
         return joined(name, bound, owned, free=changed is None)
 
     def explain(self) -> LoopExplanation:
-        """How each call runs, what it costs where that is more than a launch, and all that the
-        next step launches; on a mesh also what its parts copy to each other, over which links, and
-        how fast 2, 4 and 8 parts are by the models. Print it. On several GPUs the rates of links
-        are measured, which takes some milliseconds.
+        """How each call runs, what it costs beyond a launch, and all launches of the next step; on
+        a mesh also the copies between its parts, their links, and the predicted speed of 2, 4 and 8
+        parts. Print it. On several GPUs it measures the rates of links, which takes some
+        milliseconds.
         """
         return explain_steps(self._rhythm, self.step, self._device)
 
@@ -237,12 +238,12 @@ def steps(
 
     `lw.steps([kick_drift.bind(bodies, force.results[0], 1e-3), force]).run(1000)`
 
-    calls: what a step does. Bound calls (`kernel.bind(...)`, where values may be
-    `lw.by_step(...)`), steppers of lattices (`flow.stepper(...)`, `lw.couple(...)`), functions of
-    Python without arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m
-    lists, one for each step of a cycle. structures: "follow" looks in each step whether a plain
-    call over a search would choose another structure or other cells; "keep" continues with those of
-    `bind`. profile: records where the time goes.
+    calls: the calls of a step: bound calls (`kernel.bind(...)`, whose values may be
+    `lw.by_step(...)`), steppers of lattices (`flow.stepper(...)`, `lw.couple(...)`), Python
+    functions without arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m
+    lists, one for each step of a cycle. structures: "follow" checks in each step whether a plain
+    call over a search would choose another structure or other cells; "keep" keeps those of `bind`.
+    profile: records where the time goes.
 
     Nothing is fused, dropped or moved. Raises `ArgumentError` for kernels that are not bound,
     several devices, loops within loops, lists without calls, and cycles of more than 1,024 steps.

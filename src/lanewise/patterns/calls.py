@@ -88,7 +88,9 @@ class Calls:
 
     @property
     def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
+        """The typed function; raises `CompileError` if it contains something that the language does
+        not have.
+        """
         return self.subject.lowered
 
     @property
@@ -261,7 +263,7 @@ class Calls:
         return lambda values: holds(chosen(values))
 
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
-        """A call with its memory bound, to run many times."""
+        """A call with bound arguments and memory, to run many times."""
         with on(arguments.device):
             return self._bind(arguments, out, plan)
 
@@ -334,7 +336,7 @@ class Calls:
     # ------------------------------------------------------------ compilation
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
-        """The kernel for these arguments, without running it."""
+        """Compile the kernel for these arguments, without running it."""
         return replace(
             self.specialise(arguments, plan),
             environment=self.subject.environment(arguments),

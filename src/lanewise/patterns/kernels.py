@@ -116,7 +116,7 @@ class AbstractKernel(ABC):
 
     @property
     def python(self) -> Callable[..., Any]:
-        """Its function, as it was written."""
+        """The function as you wrote it."""
         return self._calls.subject.function
 
     @property
@@ -125,7 +125,9 @@ class AbstractKernel(ABC):
 
     @property
     def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
+        """The typed function; raises `CompileError` if it contains something that the language does
+        not have.
+        """
         return self._calls.lowered
 
     def __repr__(self) -> str:
@@ -178,7 +180,7 @@ class AbstractKernel(ABC):
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without running it."""
+        """Compile the kernel for these arguments, without running it."""
         if mesh_of((*arguments, *named.values())) is not None:
             bound = self.bind(*arguments, plan=plan, **named).compiled
             return replace(bound, bind=partial(self.bind, plan=plan))
@@ -188,7 +190,7 @@ class AbstractKernel(ABC):
     def bind(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
-        """A call with its memory bound, to run many times."""
+        """A call with bound arguments and memory, to run many times."""
         return self._bind(arguments, named, out, plan, keeps=True)
 
     def _bind(
@@ -256,30 +258,29 @@ class AbstractKernel(ABC):
     def tune(
         self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
     ) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other
-        programs.
+        """Measure plans for calls like this one, and use the fastest in later calls, including
+        those of other programs.
 
-        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the
-        fields that `plan` fixes stay as they are, and the result is for calls with the same fixed
-        fields. The arguments keep their values: copies are measured. Over lw.Neighbors and
-        lw.Nearest structures are also measured, over other searches plans alone: whole calls, with
-        what builds the structure. Over
-        lw.Tree(accuracy=...) trees are, and their errors at up to 1,024 targets against all pairs.
-        Raises `ArgumentError` for arguments that do not fit, for an lw.Tree without an accuracy and
-        for an accuracy that no tree keeps, with the best found; `PlanError` for an illegal `plan`.
+        `seconds` is about how long it may take, including compilation (by default 60 on a GPU, 120
+        on a CPU). Fields that `plan` fixes are kept, and the result is for calls with the same
+        fixed fields. The arguments keep their values: lanewise measures copies. Over lw.Neighbors
+        and lw.Nearest it also measures structures, over other searches only plans; times are those
+        of whole calls, which build the structure. Over lw.Tree(accuracy=...) it measures trees, and
+        their errors at up to 1,024 targets, compared with all pairs.
+        Raises `ArgumentError` for arguments that do not fit, for an lw.Tree without an accuracy,
+        and for an accuracy that no tree reaches (the message has the best one); `PlanError` for an
+        illegal `plan`.
         """
         return self._engine.tune(self._untested(arguments, named, plan), plan, seconds)
 
     @brief
     def gradient(self, wrt: Any) -> Any:
-        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all
-        others.
-        """
+        """Only pairwise and elementwise kernels have derivatives: raises `ArgumentError`."""
         raise no_gradient(self.__name__, self._calls.skeleton.pattern.name)
 
     @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
-        """What `tune` measures: for programs that watch the search, or replay it."""
+        """The measurements of `tune`, for programs that watch the search or replay it."""
         return self._engine.job(self._untested(arguments, named, plan), plan)
 
     def _given(

@@ -223,7 +223,9 @@ class KernelFunction:
 
     @property
     def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
+        """The typed function; raises `CompileError` if it contains something that the language does
+        not have.
+        """
         if self._lowered is None:
             written = self.written
             records = (n for n, kind in written.parameters.items() if isinstance(kind, Record))

@@ -44,13 +44,13 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
     without `values[i]` if `exclusive`.
 
     values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, float32 or
-    float64. The result has its type, and lies where it does; a GPU is not waited for. out: an array
-    of the same shape and type for it, which may be `values` itself.
+    float64. The result has the type and the device of `values`; the call does not wait for a GPU.
+    out: an array of the same shape and type for the result, which may be `values` itself.
 
-    Integers wrap. Floats are added in an order that n alone decides: on one device results
-    repeat to the bit. float32 is added in float64 and each result rounded once; on a GPU 128
-    neighbours are added in float32 first, and a result is off by at most 11 * 2^-24 of the sum of
-    the magnitudes up to there, however long the array is.
+    Integers wrap. Floats are added in an order that depends only on n, so results repeat to the bit
+    on one device. float32 is added in float64 and each result rounded once; on a GPU 128 neighbours
+    are added in float32 first, and a result is off by at most 11 * 2^-24 of the sum of the
+    magnitudes up to there, however long the array is.
 
     Raises `ArgumentError` for other arrays.
     """

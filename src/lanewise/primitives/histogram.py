@@ -34,15 +34,15 @@ MOST = 2**31 - 1  # bins
 
 @settings_by_name
 def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
-    """How often each of the numbers 0 to `bins - 1` occurs in an array; others are not counted, so
-    the counts add up to those that are.
+    """How often each of the numbers 0 to `bins - 1` occurs in an array. Other numbers are not
+    counted.
 
     values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32 or int64. The result
-    has shape (bins,) and int64, and lies where the values do; a GPU is not waited for. out: such an
-    array for it, which is overwritten.
+    is int64 of shape (bins,), on the device of the values; the call does not wait for a GPU. out:
+    an array for the result, which is overwritten.
 
-    Results are exact, so that every run and every device gives the same. Raises `ArgumentError` for
-    other arrays and numbers.
+    Results are exact: the same in every run and on every device. Raises `ArgumentError` for other
+    arrays and numbers.
     """
     check_row("histogram: the array of values", values, TYPES, ADVICE)
     whole = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)  # pyright: ignore[reportUnnecessaryIsInstance]

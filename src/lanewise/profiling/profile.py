@@ -61,9 +61,9 @@ class Collector(Protocol):
 class Profile:
     """Spans of time by stage and name, and the stages of steps. For one thread.
 
-    A second does not count twice: a span within another one is taken from it, so the stages add up
-    to the whole. Numbers grow for as long as it is used; hand a new one to the next run. Copies
-    between the two sides of arrays that are made within its spans are spans of the stage "copies".
+    No second counts twice: the time of a span within another one is subtracted from it, so the
+    stages add up to the total. A profile accumulates as long as it is used; pass a new one to the
+    next run. Copies between the two sides of arrays within its spans form the stage "copies".
     """
 
     __slots__ = (

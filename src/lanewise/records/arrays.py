@@ -41,14 +41,14 @@ SHOWN = 8  # records in a notebook
 class RecordArray(Generic[B]):
     """An array of records. Its fields are attributes.
 
-    Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view,
-    writes go through, in every layout but AoSoA, whose blocks no single stride reaches: there it is
-    a read-only copy. Assigning a field works in all layouts.
+    Reading a field gives an array of shape (n,) or (n, components) on the array's device. It is a
+    view, and writes go through, in every layout but AoSoA, where no single stride reaches the
+    elements: there it is a read-only copy. Assigning a field works in all layouts.
 
     `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels
-    run over. Masks and integers make copies on the device. An array that owns its memory can
-    be changed in length. Views and rows that were taken before say so when they are used; fields
-    that were taken before are arrays of their library, and keep the memory that they had.
+    take. Masks and integers make copies on the device. An array that owns its memory can change its
+    length. Views and rows from before then raise an error when they are used; fields from before
+    are arrays of their library, and keep the old memory.
 
     An array may have a second side on the host, see `host`.
     """
@@ -192,12 +192,12 @@ class RecordArray(Generic[B]):
 
     @property
     def nbytes(self) -> int:
-        """The size of the allocation; of a view what its records take."""
+        """The size of the allocation in bytes; for a view the size of its records."""
         return packed(self.layout).arrange(self.record.leaves).nbytes(self.capacity)
 
     @property
     def capacity(self) -> int:
-        """How many records there is memory for; of a view how many it has."""
+        """The number of records that the memory can hold; for a view its length."""
         return self._storage.capacity
 
     @property
@@ -210,7 +210,7 @@ class RecordArray(Generic[B]):
 
     @property
     def data(self) -> Any:
-        """The allocation itself, as bytes on the device; views have that of their array."""
+        """The allocation, as bytes on the device; a view has that of its array."""
         return self._storage.lent
 
     def __len__(self) -> int:
@@ -278,19 +278,19 @@ class RecordArray(Generic[B]):
 
     @brief
     def reserve(self, capacity: int) -> None:
-        """Have memory for that many records at least, so that `append` needs no other until they
-        are there.
+        """Allocate memory for at least that many records, so that `append` needs no new memory up
+        to this length.
         """
         capacity = check_number(f"{self.record.name}: the capacity", capacity)
         moves.reserve(self._storage, capacity)
 
     @brief
     def append(self, records: Any) -> None:
-        """Add records at the end: a record, a list of them, or an array of them on the same device.
+        """Append records: one record, a list, or an array on the same device.
 
-        A full array moves to memory for one and a half times its records, so that n records one by
-        one cost as much as some copies of n. Raises `ArgumentError` for a view, which has the
-        length that it was cut with.
+        A full array moves to memory for 1.5 times its records, so appending n records one by one
+        costs as much as a few copies of n. Raises `ArgumentError` for a view, which keeps its
+        length.
         """
         self._storage.check_own("append")
         if isinstance(records, (RecordArray, PartOfRecords)):
@@ -301,12 +301,12 @@ class RecordArray(Generic[B]):
 
     @brief
     def compact(self, mask: Any) -> int:
-        """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many
-        there are.
+        """Keep the records for which `mask`, bool of shape (n,), is true, in their order; returns
+        their number.
 
-        The capacity stays, and the records go to memory of the same size: in place threads would
-        overwrite what others still have to read. From a GPU nothing comes to the host but that
-        number.
+        The capacity stays. The records move to memory of the same size, because threads that work
+        in place would overwrite what others still have to read. From a GPU only their number is
+        copied to the host.
         """
         return moves.compact(self._storage, mask)
 
@@ -332,7 +332,7 @@ class RecordArray(Generic[B]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of `to_structured()`: a structure of fields, those of vectors with the shape
+        """The dtype of `to_structured()`: a structure of the fields; vectors have the shape
         (components,).
         """
         return structures.dtype_of(self._storage)
@@ -341,9 +341,9 @@ class RecordArray(Generic[B]):
     def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """The records as a structured array of NumPy, of shape (n,).
 
-        Of AoS and AoAS on the host it is a view: what is written to it is written here. Of the
-        other layouts, and from a GPU, it is a copy: a read-only one that says so, or with
-        `copy=True` one to write to. `copy=False` raises `ArgumentError` where it would be a copy.
+        For AoS and AoAS on the host it is a view, so writes to it change this array. For other
+        layouts, and from a GPU, it is a copy: read-only, or writable with `copy=True`. `copy=False`
+        raises `ArgumentError` if a copy would be needed.
         """
         return structures.structured(self._storage, copy)
 
@@ -363,14 +363,16 @@ class RecordArray(Generic[B]):
         return structures.contiguous(self._storage, field)
 
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of all fields on the host: of the host's side, where the array has two."""
+        """Copies of all fields on the host; from the host side if the array has two."""
         storage = self._storage
         array = self.host if storage.side.sides is not None and storage.whole is None else self
         return {f.name: np.array(storage_of(array).on_host(f)) for f in self.record}
 
     @brief
     def with_layout(self, layout: LayoutArgument) -> RecordArray[B]:
-        """The same records in another layout, on the same device, or mesh."""
+        """The same records in another layout, on the same device or mesh; "auto" leaves the layout
+        to the kernels.
+        """
         if (rows := split_rows(self._storage)) is not None:
             if layout == AUTO:
                 raise refuse_auto(self.record, rows.mesh)
@@ -383,13 +385,13 @@ class RecordArray(Generic[B]):
 
     @brief
     def to(self, device: str | Mesh) -> RecordArray[B]:
-        """The same records, in the same layout, on another device: one copy of one allocation; or
-        on a mesh, by rows.
+        """The same records, in the same layout, on another device (one copy of one allocation), or
+        on a mesh, divided by rows.
 
-        Views and spare memory are left behind.
+        The result has neither the views nor the spare memory of this array.
 
-        From a device with a side on the host that goes through the host's side, whose fields may be
-        there already.
+        If the array has a host side, the copy goes through that side, which may already have the
+        fields.
         """
         place = place_of(device)
         if isinstance(place, Mesh):
@@ -399,7 +401,7 @@ class RecordArray(Generic[B]):
         return self._of(made)
 
     def copy(self) -> RecordArray[B]:
-        """A new array, with as many sides, or on the same mesh."""
+        """An independent copy, with the same sides, or on the same mesh."""
         if (rows := split_rows(self._storage)) is not None:
             return self._of(copied(rows))
         return self._of(moves.own(self._storage))
@@ -408,8 +410,8 @@ class RecordArray(Generic[B]):
 
     @property
     def host(self) -> RecordArray[B]:
-        """The same records on the host, as an array of records on "cpu": the host's side, which an
-        array on a GPU has from now on.
+        """The same records on the host, as an array of records on "cpu". Accessing this gives an
+        array on a GPU a host side.
 
         Reading a field that has changed on the other side copies that field first; nothing else is
         copied. Fields of the host's side are read-only arrays; assigning fields, rows or slices of

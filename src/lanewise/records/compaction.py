@@ -12,14 +12,14 @@ from lanewise.support.errors import brief
 
 @brief
 def compact(array: Any, mask: Any) -> Any:
-    """The elements of an array whose mask is true, in their order, as a new array: `fast =
-    lw.compact(bodies, speed > limit)`.
+    """A new array of the elements whose mask is true, in their order: `fast = lw.compact(bodies,
+    speed > limit)`.
 
     array: an array of records in any layout, or a contiguous array of NumPy or CuPy of any type and
     shape (n, ...), whose rows are kept or left out. mask: a contiguous array of bool of shape (n,)
-    on the same device. The result also lies there, in the same layout (that of the whole array, of
-    a view in steps); a GPU tells the host how many elements there are, and nothing else is copied.
-    `compact` of an array of records keeps them in place instead.
+    on the same device. The result is on that device, in the same layout (for a strided view, in
+    that of the whole array). From a GPU only the number of elements is copied to the host.
+    The method `compact` of an array of records keeps them in place instead.
 
     Raises `ArgumentError` for other arrays and masks.
     """

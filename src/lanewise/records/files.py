@@ -53,16 +53,15 @@ ALONE = "array"  # the name of an array that was saved without one
 @settings_by_name
 @checked(InputError)
 def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arrays: Any) -> None:
-    """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5), in one step:
-    `lw.save("run.h5", bodies)`.
+    """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5): `lw.save("run.h5",
+    bodies)`.
 
     An array is one of records in any layout, also a view or an empty one, a ragged one, or an array
     of numbers of NumPy, CuPy or another library. Records keep their name, their fields and types,
-    and their layout; arrays of a GPU come back to whatever device they are loaded to. The file is
-    there whole or not at all. Arrays of several processes are saved by all, and the first one
-    writes. Raises `InputError` for another ending, for a file that is there
-    already without `overwrite=True`, where the system does not let it be written, and for what is
-    no array.
+    and their layout; `lw.load` determines the device. The file is written completely or not at all.
+    All processes save an array of several processes, and the first one writes. Raises `InputError`
+    for another suffix, for an existing file without `overwrite=True`, if the system does not allow
+    writing, and for anything that is not an array.
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
@@ -180,15 +179,14 @@ def load(
     layout: LayoutArgument | None = None,
     device: str | Mesh | None = None,
 ) -> Any:
-    """What `lw.save` has written: an array, or a dict of arrays where they were saved by names.
+    """Read a file of `lw.save`: an array, or a dict of arrays if they were saved by names.
 
     record: the class of the records, whose fields must be those of the file, or a mapping from
-    names of arrays to classes. Without it a class of the same name is taken where there is one in
-    the same module, and otherwise one made of the file. layout, device: where the arrays are to
-    lie, if not in the layout that they had ("auto": kernels choose), on the current device; on a
-    mesh arrays of records alone. Raises
-    `InputError` that names the file for what is missing, damaged or of another kind, and for
-    records with other fields, with what differs.
+    names of arrays to classes. Without it lanewise takes a class of the same name in the same
+    module, or makes one from the file. layout, device: of the arrays; by default the saved layout
+    and the current device. "auto" lets kernels choose the layout; only arrays of records can be on
+    a mesh. Raises `InputError` that names the file for what is missing, damaged or of another kind,
+    and for records with other fields; the message lists the differences.
     """
     place = place_of(device)
     where = "cpu" if isinstance(place, Mesh) else place

@@ -33,12 +33,12 @@ class Turnover:
 
 
 class Population:
-    """An array of records that is kept up by the fates that a kernel returns.
+    """An array of records whose members die and split as a kernel decides.
 
-    Those that die are taken out; the others keep their order, their values and their ids. Those
-    that split are followed, at the end of the array and in the order of their parents, by a copy
-    each, which has the next free id. So a run gives the same records in the same order on every
-    device and in every layout. On a GPU no record comes to the host, only how many there are.
+    Records that die are removed; the others keep their order, values and ids. For each record that
+    splits, a copy with the next free id is appended, in the order of the parents. So a run gives
+    the same records in the same order on every device and in every layout. From a GPU only the
+    number of records is copied to the host.
     """
 
     __slots__ = ("_ids", "_next_id", "_records")
@@ -70,12 +70,11 @@ class Population:
 
     @property
     def records(self) -> RecordArray:
-        """The array. Its fields may be written, but for the ids.
+        """The array. You may write its fields except the ids.
 
-        Records may be added that have ids from `next_id` on, and taken out.
+        You may also add records with ids from `next_id` on, and remove records.
 
-        Ids are checked in every step: two records that have the same one are
-        refused.
+        Ids are checked in every step: duplicate ids raise an error.
         """
         return self._records
 
@@ -83,8 +82,8 @@ class Population:
     def next_id(self) -> int:
         """The id of the next record that is born. It is never used again.
 
-        Raises `ArgumentError` where others wrote ids or added records, and two records have the
-        same id now.
+        Raises `ArgumentError` if two records have the same id because ids were written or records
+        added.
         """
         self._look_at_ids()
         return self._next_id
@@ -112,8 +111,8 @@ class Population:
         newborn: Callable[[RecordArray], object] | None = None,
         **named: Any,
     ) -> Turnover:
-        """Run a kernel over the records, and do what it returns: `kernel(records, *arguments)` is
-        an array of `lw.Fate`.
+        """Run a kernel over the records, and apply the fates that it returns: `kernel(records,
+        *arguments)` is an array of `lw.Fate`.
         """
         _check_callable("a kernel", kernel)
         return self.apply(kernel(self._records, *arguments, **named), newborn=newborn)
@@ -122,15 +121,14 @@ class Population:
     def apply(
         self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None
     ) -> Turnover:
-        """Do what fates say: an array of integers of shape (n,), as a kernel with the result
-        `lw.Fate` returns it.
+        """Apply fates: an array of integers of shape (n,), as a kernel with the result `lw.Fate`
+        returns it.
 
-        newborn: called with the array of those that are born, before they join, where there are
-        any: a kernel may make something else of the copies of their parents. They have their ids by
-        then.
+        newborn: called with the array of new records before they are appended, if there are any, so
+        that a kernel can change these copies of their parents. They already have their ids.
 
-        Raises `ArgumentError` for another shape or type, for numbers that are no fate, and where
-        two records have the same id; then nothing has changed.
+        Raises `ArgumentError` for another shape or type, for numbers that are not fates, and if two
+        records have the same id; the array is then unchanged.
         """
         if newborn is not None:
             _check_callable("newborn=, a function of the array of those that are born", newborn)

@@ -15,11 +15,11 @@ from lanewise.support.errors import ArgumentError
 
 
 class SplitArray(NDArrayOperatorsMixin):
-    """An array of values of shape (n, ...), whose rows lie on a mesh part by part.
+    """An array of values of shape (n, ...), whose rows are divided over a mesh.
 
     `parts` has the array of each part, of NumPy or CuPy, on the device of that part; `.numpy()` is
-    a copy of all rows on the host. Arithmetic and functions of NumPy that go element by element
-    run part by part, with single values, arrays on the same mesh, and arrays with a row for each.
+    a copy of all rows on the host. Arithmetic and elementwise functions of NumPy run part by part,
+    with single values, arrays on the same mesh, and arrays with as many rows.
 
     On a mesh of several processes `parts` are those of this one, `lengths` those of all, and
     `.numpy()`, which has all rows, is called by every process.

@@ -30,12 +30,12 @@ TO_DEVICE, TO_HOST = DIRECTIONS
 
 
 class TwoForms(Generic[H, D]):
-    """A value of the host, and what kernels take in its place; each is made of the other one by a
-    function of the user's, when it is requested and the other one has changed.
+    """A value on the host, and the form of it that kernels take. Your functions convert one into
+    the other, only when one is requested after the other has changed.
 
-    `forms.device` is for kernels. What they, assignments or holders of its memory change makes the
-    host's form old; a kernel that only reads does not. `forms.host` is for reading; assign it, or
-    change it within `with forms.changing() as value:`.
+    `forms.device` is for kernels. Kernels that write to it, assignments and other holders of its
+    memory make the host's form outdated; kernels that only read do not. `forms.host` is for
+    reading; to change it, assign it, or use `with forms.changing() as value:`.
     """
 
     __slots__ = ("__weakref__", "_calls", "_current", "_forms", "_made", "_sides")
@@ -73,7 +73,7 @@ class TwoForms(Generic[H, D]):
 
     @property
     def device(self) -> D:
-        """What kernels take: the same object until the host's form has changed."""
+        """The form that kernels take: the same object until the host's form changes."""
         if not self._current[0]:
             made = self._turn(0, self._forms[1])
             sides = tuple(_sides_of(made))
@@ -89,7 +89,7 @@ class TwoForms(Generic[H, D]):
 
     @property
     def host(self) -> H:
-        """The host's form, for reading. Assigning another one makes the device's old."""
+        """The host's form, for reading. Assigning a new one makes the device's form outdated."""
         if not self._current[1]:
             self._forms[1] = self._turn(1, self._forms[0])
             # a caller with an array of its memory may change it at any time
@@ -103,7 +103,7 @@ class TwoForms(Generic[H, D]):
 
     @contextmanager
     def changing(self) -> Generator[H]:
-        """The host's form, to be changed in place: the device's is old afterwards."""
+        """The host's form, for changes in place; afterwards the device's form is outdated."""
         value = self.host  # where that fails, the device's form stays the current one
         try:
             yield value
@@ -113,7 +113,7 @@ class TwoForms(Generic[H, D]):
 
     @property
     def conversions(self) -> dict[str, int]:
-        """How often either function was called: "to device" and "to host"."""
+        """How often each function was called: "to device" and "to host"."""
         return dict(zip((TO_DEVICE, TO_HOST), self._calls, strict=True))
 
     @property

@@ -82,13 +82,13 @@ class Mesh:
     def over_ranks(
         cls, devices: str | Iterable[str] | None = None, parts: int | None = None
     ) -> Mesh:
-        """The devices that this process names, and those of the other ones of `mpirun -n 4 python
-        program.py`, rank by rank; alone, those of this one.
+        """The devices of this process and of the others of `mpirun -n 4 python program.py`, in the
+        order of the ranks. In a single process: its own devices.
 
-        devices: as for `Mesh`; None is a GPU for each process of a host, in their order, or the CPU
-        where there is none. All processes call it, and everything else over the mesh. Where one
-        ends by an exception, all end. Raises `DeviceError` where the processes cannot speak with
-        each other.
+        devices: as for `Mesh`; None takes one GPU for each process of a host, in their order, or
+        the CPU if there is no GPU. All processes must make this call, and every other call on the
+        mesh. If one ends with an exception, all end. Raises `DeviceError` if the processes cannot
+        communicate.
         """
         ranks = join_program()
         number = 0 if ranks is None else ranks.number_here
@@ -114,13 +114,13 @@ class Mesh:
 
     @property
     def own(self) -> range:
-        """The parts that this process holds, by their number among all."""
+        """The numbers of the parts that this process holds."""
         before = sum(map(len, self.everywhere[: self.rank]))
         return range(before, before + len(self.devices))
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many parts every rank holds."""
+        """The number of parts of every rank."""
         return tuple(map(len, self.everywhere or (self.devices,)))
 
     @property
@@ -129,12 +129,12 @@ class Mesh:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The rank that holds each part of all."""
+        """The rank that holds each part."""
         return tuple(rank for rank, count in enumerate(self.counts) for _ in range(count))
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The device of each part of all, with its process where there are several."""
+        """The device of each part, with its process if there are several."""
         if not self.everywhere:
             return self.devices
         named = enumerate(self.everywhere)
@@ -151,16 +151,16 @@ class Mesh:
 
     @property
     def spelling(self) -> str:
-        """The devices of all processes as a text that `Mesh` reads: "cpu*4", "cuda:0,2"."""
+        """The devices of all processes, as text for `Mesh`: "cpu*4", "cuda:0,2"."""
         named = [d for names in self.everywhere or (self.devices,) for d in names]
         if len(set(named)) == 1:
             return f"{named[0]}*{len(named)}"
         return "cuda:" + ",".join(str(cuda_number(name)) for name in named)
 
     def rows(self, count: int) -> tuple[range, ...]:
-        """Which of so many rows each part of all holds: pieces of equal length, to one row.
+        """The rows of each part out of `count`: pieces of equal length, give or take one row.
 
-        Raises `ArgumentError` for what is no number of rows.
+        Raises `ArgumentError` if `count` is not a number of rows.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
@@ -170,19 +170,17 @@ class Mesh:
         return tuple(range(a, b) for a, b in pairwise(ends))
 
     def own_rows(self, lengths: Sequence[int]) -> tuple[range, ...]:
-        """Which rows of all the parts of this process hold, where all parts have so many."""
+        """The rows of the parts of this process, if all parts have these lengths."""
         ends = list(accumulate(lengths, initial=0))
         return tuple(range(ends[part], ends[part + 1]) for part in self.own)
 
     def lengths_of_all(self, parts: Sequence[Any]) -> tuple[int, ...]:
-        """How many rows every part has, by those of this process."""
+        """The number of rows of every part, from those of this process."""
         own = tuple(map(len, parts))
         return tuple(n for lengths in self.transport.agree(own) for n in lengths)
 
     def gather(self, own: Any, lengths: Sequence[int]) -> Any:
-        """All rows, from those of this process, where these lie: on the host, or on its first
-        device.
-        """
+        """Gather all rows from those of this process: on the host, or on its first device."""
         ends = list(accumulate(self.counts, initial=0))
         counts = [sum(lengths[a:b]) for a, b in pairwise(ends)]
         return self.transport.gather(own, counts)

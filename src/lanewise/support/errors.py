@@ -92,7 +92,7 @@ class LanewiseError(Exception):
 
 
 class CompileError(LanewiseError):
-    """A kernel holds something that the language does not have, or types that do not fit."""
+    """A kernel contains something that the language does not have, or types that do not fit."""
 
     def __init__(
         self,
@@ -125,11 +125,11 @@ class CompileError(LanewiseError):
 
 
 class RecordError(LanewiseError):
-    """A record class or a layout is not what lanewise can store."""
+    """lanewise cannot store this record class or layout."""
 
 
 class ArgumentError(LanewiseError, ValueError):
-    """A call got a wrong name, shape, dtype, layout or value."""
+    """An argument of a call has the wrong name, shape, dtype, layout or value."""
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
@@ -155,12 +155,12 @@ class StateError(LanewiseError):
 
 
 class ProcessError(LanewiseError):
-    """Another process of those that share a mesh has failed, or has ended before."""
+    """Another process of the mesh has failed, or has already ended."""
 
 
 class VerificationError(LanewiseError):
-    """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an
-    error in lanewise.
+    """A kernel accessed an element that does not exist, or two threads raced for one; or the IR is
+    inconsistent, which is a bug in lanewise.
     """
 
 
@@ -171,14 +171,14 @@ class LanewiseWarning(UserWarning):
 
 
 class FileWarning(LanewiseWarning):
-    """A file holds something that lanewise passes over, or lacks what newer ones have: what is read
-    may not be what was meant.
+    """A file contains something that lanewise ignores, or lacks data that newer files have, so the
+    result may not be what was meant.
     """
 
 
 class FarFieldWarning(LanewiseWarning):
-    """Results over a tree are farther from those over all pairs than was requested, or than results
-    are that can be used.
+    """The results over a tree miss the requested accuracy, or are too far from those over all pairs
+    to be useful.
     """
 
 

@@ -33,10 +33,10 @@ class Lattice:
 
     For flow the weights are isotropic up to fourth order (`isotropy=4`), with the square of the
     speed of sound c 1/3: sum w = 1, sum w e_a e_b = d_ab / 3 and sum w e_a e_b e_c e_d = (d_ab d_cd
-    + d_ac d_bd + d_ad d_bc) / 9. What carries scalars such as a temperature (`isotropy=2`) needs no
-    more than sum w = 1 and sum w e_a e_b = c^2 d_ab, with any c^2. Every velocity has its opposite,
-    of the same weight. Components are -1, 0 or 1, one to three of them. Raises `ArgumentError` for
-    what is no such lattice.
+    + d_ac d_bd + d_ad d_bc) / 9. Lattices for scalars such as a temperature (`isotropy=2`) only
+    need sum w = 1 and sum w e_a e_b = c^2 d_ab, with any c^2. Every velocity has its opposite, with
+    the same weight. Velocities have one to three components of -1, 0 or 1. Raises `ArgumentError`
+    for any other lattice.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Direction:
     """One velocity of a lattice: `lw.D2Q9[5]`, or q of `for q in lw.D2Q9`.
 
     `velocity`, `weight`, `index` and `opposite` (the direction with the reverse velocity) are
-    constants in kernels. It is an index as well: `f[q]`, and `array[q]` of NumPy.
+    constants in kernels. A direction is also an index: `f[q]`, and `array[q]` of NumPy.
     """
 
     lattice: Lattice
@@ -174,7 +174,7 @@ class Direction:
     @brief
     def along(self, vector: Any) -> Any:
         """The scalar product of the velocity and a vector of the lattice's dimension, by sums and
-        differences alone.
+        differences only.
         """
         check_dimension(self, vector)
         total: Any = None

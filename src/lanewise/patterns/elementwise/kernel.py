@@ -165,10 +165,10 @@ class Elementwise(AbstractKernel):
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform
     argument or an array with one value per element: next to records of shape (n,) or (n,
-    components), without them of any shape, which all arrays have and the results get (vectors have
-    one more axis, of their components). An array with a shape (`density: lw.Array1[lw.f32]`) is one
-    for all elements, a contiguous array of NumPy or CuPy that is passed as it is: a table, whose
-    elements are read by index, or an array that is scattered to (`lw.scatter_add`).
+    components); without records of any shape, which is the same for all arrays and for the results
+    (vectors have one more axis for their components). An array parameter (`density:
+    lw.Array1[lw.f32]`) takes one contiguous array of NumPy or CuPy for all elements, unchanged: a
+    table, whose elements are read by index, or an array that is scattered to (`lw.scatter_add`).
     """
 
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
@@ -181,8 +181,8 @@ class Elementwise(AbstractKernel):
 
         wrt: "position" (a field), "body.position", "dt" (a parameter), or several of them. See
         `ElementwiseGradient` for calls and results. Raises `ArgumentError` for names that the
-        function does not read, `CompileError` (with the line) for integers and for what has no
-        derivative.
+        function does not read, `CompileError` (with the line) for integers and for anything without
+        a derivative.
         """
         from lanewise.facade import elementwise_gradient
 
@@ -359,7 +359,7 @@ def elementwise(function: Callable[..., Any]) -> Elementwise:
         energy = kinetic(bodies)  # (n,) float32
         total = kinetic.sum(bodies)  # the same values, added without being stored
 
-    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
-    for arguments that do not fit.
+    Raises `CompileError` at the first call if the function contains something that the language
+    does not have, `ArgumentError` for arguments that do not fit.
     """
     return Elementwise(plain_function("elementwise", function))

@@ -73,9 +73,9 @@ def _host(result: Any) -> Any:
 def sum_(array: Any) -> Any:
     """The sum over the elements of an array of shape (n,) or (n, components).
 
-    Accumulated in float64 or int64, in a fixed order, on the device of the array; of one on a mesh
-    on the host, by every process. The result is a number, or a vector of components. Of no elements
-    it is 0. Raises `ArgumentError` for what is no such array.
+    Accumulated in float64 or int64, in a fixed order, on the device of the array; for an array on a
+    mesh on the host, by every process. The result is a number, or a vector of components. The sum
+    of no elements is 0. Raises `ArgumentError` for anything but such an array.
     """
     module, array = _numbers(array)
     return _host(

@@ -102,17 +102,18 @@ def _values_of(given: Sequence[Any]) -> list[str]:
 def far_errors(
     function: Pairwise, targets: Any, sources: Any, *, again: bool = False, **named: Any
 ) -> FarErrors:
-    """How far results of a pairwise function over `lw.Tree` are from those over all pairs, for
-    about 1,024 targets, or as many as say whether the accuracy of the tree is kept: 768 to 6,144.
+    """The errors of a pairwise function over `lw.Tree`, compared with all pairs, for about 1,024
+    targets; with an accuracy for 768 to 6,144, until it is clear whether the tree reaches it.
 
     targets, sources: arrays of records, as in a call, with the function's other arguments by name.
-    An error is the length of the difference of two results, divided by that of the result of all
-    pairs; of several results the largest counts. The sums of all pairs are float64, of terms in the
-    types of the function. What is found is kept with the tuned plans (`LANEWISE_TUNED=off` ignores
-    them), so a call of the same kind is measured once; again: measure anew.
+    An error is the length of the difference of two results, divided by the length of the result of
+    all pairs; if there are several results, the largest error counts. The sums over all pairs are
+    in float64, their terms in the types of the function. Errors are stored with the tuned plans
+    (`LANEWISE_TUNED=off` ignores them), so calls of one kind are measured once; again: measure
+    again.
 
-    Raises `ArgumentTypeError` for what is no pairwise function, `ArgumentError` for one without a
-    tree and for results of all pairs that are no finite numbers, and what a call raises.
+    Raises `ArgumentTypeError` for anything but a pairwise function, `ArgumentError` for a function
+    without a tree and if results of all pairs are not finite, and all errors of a call.
     """
     if not isinstance(function, Pairwise):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentTypeError(

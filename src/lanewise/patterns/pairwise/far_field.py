@@ -26,21 +26,22 @@ LONGEST = 200  # characters of a formula
 
 @brief
 def far_field(function: Pairwise, position: str | None = None) -> FarField:
-    """What lanewise proves of a pairwise function about groups of sources that are far away.
+    """What lanewise can prove about a pairwise function and distant groups of sources.
 
-    Printed, it shows the tier, the fields of the source that count (weights), and every result as a
-    sum; or why a group of sources cannot be summed up, with the line. `d` is the position of the
-    source minus that of the target, and `s` is `dot(d, d)`. Tier R: the function is linear in the
-    fields of the source, and depends on places through d alone, as a sum of products of components
-    of d and values of s; it has multipole and local expansions. Tier P: it is linear in the fields
-    of the source, and nothing is known of how it depends on places: records at chosen points can
-    stand for a group. Nothing is compiled, and calls of the function meet every pair as before.
+    Print it to see the tier, the fields of the source that are weights, and every result as a sum;
+    or why a group of sources cannot be summed, with the line. `d` is the position of the source
+    minus that of the target, and `s` is `dot(d, d)`. Tier R: the function is linear in the fields
+    of the source, and depends on positions only through d, as a sum of products of components of d
+    and functions of s; it has multipole and local expansions. Tier P: it is linear in the fields of
+    the source, and may depend on positions in any way: records at chosen points can represent a
+    group. Nothing is compiled, and calls of the function still meet every pair.
 
-    position: the field that says where an element is, of two or three axes; None: that of the
-    function's search, which is "position" unless it names another one.
+    position: the field with the position of an element, of two or three axes; None: that of the
+    function's search, by default "position".
 
-    Raises `ArgumentTypeError` for what is no pairwise function, `ArgumentError` for a position that
-    the records lack, and `CompileError` for a function that the language does not have.
+    Raises `ArgumentTypeError` for anything but a pairwise function, `ArgumentError` if the records
+    do not have this field, and `CompileError` if the function contains something that the language
+    does not have.
     """
     if not isinstance(function, Pairwise):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentTypeError(

@@ -151,10 +151,10 @@ class Pairwise(AbstractKernel):
 
     Its function takes a target record, a source record and uniform arguments. A call takes an
     array of targets, one of sources, which may be the same one, and the arguments by position or
-    name. It returns an array with one result for each target, (n,) or (n, components), on the
-    device of the arrays, or a tuple of them: the sums over the sources, or other reductions.
-    `out=` takes the arrays to write to, `plan=` a `lw.Plan`, `checks=True` tests every index into
-    a table beforehand.
+    name. It returns an array with one result per target, (n,) or (n, components), on the device of
+    the arrays, or a tuple of arrays: the sums over the sources, or other reductions. `out=` takes
+    the arrays to write to, `plan=` a `lw.Plan`, `checks=True` tests every index into a table
+    beforehand.
     """
 
     def __init__(
@@ -184,8 +184,8 @@ class Pairwise(AbstractKernel):
 
         wrt: "position" (of both records), "target.position", "source.mass", "softening2", or
         several of them. See `PairwiseGradient` for calls and results. Raises `ArgumentError` for
-        names that the function does not read, `CompileError` (with the line) for integers and
-        for what has no derivative.
+        names that the function does not read, `CompileError` (with the line) for integers and for
+        anything without a derivative.
         """
         from lanewise.facade import pairwise_gradient
 
@@ -226,7 +226,7 @@ class Pairwise(AbstractKernel):
 
     @property
     def searched(self) -> Searched | None:
-        """What compiles and binds calls over a search; None where every pair counts."""
+        """The part that compiles and binds calls over a search; None for all pairs."""
         return self._engine.searched if isinstance(self._engine, SearchCalls) else None
 
 
@@ -238,9 +238,9 @@ def pairwise(*, search: Search) -> Callable[[Callable[..., Any]], Pairwise]: ...
 def pairwise(function: Callable[..., Any] | None = None, *, search: Search | None = None) -> Any:
     """Make a kernel of a function of two elements: `@lw.pairwise` or `@lw.pairwise(search=...)`.
 
-    The function takes a target record, a source record and uniform arguments, and returns what
-    one source gives one target. The annotation of its result says what becomes of it over all
-    sources: a plain type is the sum, and there are `lw.Min`, `lw.ArgMin`, `lw.Count` and others.
+    The function takes a target record, a source record and uniform arguments, and returns the
+    effect of one source on one target. The annotation of its result determines the reduction over
+    all sources: a plain type is the sum; others are `lw.Min`, `lw.ArgMin`, `lw.Count` and more.
 
         @lw.pairwise
         def pull(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
@@ -250,11 +250,11 @@ def pairwise(function: Callable[..., Any] | None = None, *, search: Search | Non
 
         acceleration = pull(bodies, bodies, softening2=1e-4)  # (n, 3) float32
 
-    search: which sources a target meets, such as `lw.Neighbors(radius=...)`, `lw.Nearest(k=...)`
-    or `lw.Tree(accuracy=...)`; all of them without one. Units are those of the records.
+    search: which sources a target meets, such as `lw.Neighbors(radius=...)`, `lw.Nearest(k=...)` or
+    `lw.Tree(accuracy=...)`; by default all. Units are those of the records.
 
-    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
-    for arguments that do not fit.
+    Raises `CompileError` at the first call if the function contains something that the language
+    does not have, `ArgumentError` for arguments that do not fit.
     """
     if function is None:
         return lambda f: Pairwise(plain_function("pairwise", f), search)  # pyright: ignore

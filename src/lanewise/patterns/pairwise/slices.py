@@ -100,7 +100,9 @@ class InSlices:
 
     @brief
     def slices(self, targets: RecordArray, sources: RecordArray) -> Slices:
-        """How a call is divided. Raises `DeviceError` where one group of each does not fit."""
+        """How a call is divided. Raises `DeviceError` if one group of targets and one of sources do
+        not fit.
+        """
         self._check(targets, sources)
         each, row = self.group, _result_bytes(self.kernel)
         least = [_bytes(a, min(each, len(a))) for a in (targets, sources)]
@@ -233,11 +235,10 @@ def in_slices(
 ) -> InSlices:
     """The same sums for arrays that do not fit the memory of a device.
 
-    kernel: over all pairs. memory: bytes on the device that records and results may take (None: 0.9
-    of what is free). device: where sums are computed; None: the current one. group: elements that
-    go there at a time, at least; results depend on it by rounding, and not on `memory`.
-    Records may lie on the host, also in memory that a file is mapped to:
-    `Body.array(memmap, copy=False)`.
+    kernel: over all pairs. memory: bytes on the device for records and results (None: 0.9 of the
+    free memory). device: where sums are computed; None: the current one. group: the least number of
+    elements that are sent at a time. Results depend on it by rounding, but not on `memory`. Records
+    may be on the host, also in a memory-mapped file: `Body.array(memmap, copy=False)`.
     """
     if not isinstance(kernel, Pairwise) or kernel.searched is not None:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(

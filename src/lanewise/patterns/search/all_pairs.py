@@ -33,8 +33,8 @@ SOURCES = own("sources")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPairs(Search):
     """No structure: each target meets all sources, in order; with `radius` those that are nearer,
-    with `k` the k nearest. Lengths are in the units of the positions. sight: whom a target sees
-    (None: all).
+    with `k` the k nearest. Lengths are in the units of the positions. sight: which sources a target
+    sees (None: all).
     """
 
     any_axes: ClassVar[bool] = True
@@ -54,9 +54,7 @@ class AllPairs(Search):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every pair counts, as it is: the pattern with tiles, reciprocity and all other
-        passes.
-        """
+        """Whether every pair counts: the pattern with tiles, reciprocity and all other passes."""
         return self.radius is None and self.k is None and isinstance(self.world, Open)
 
     def make(self, sources: Points) -> Walked:

@@ -50,7 +50,8 @@ WIDE = 2  # radii: wider cells offer mostly sources that are not near
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbors(Search):
-    """All sources nearer than the radius; the structure is chosen by the sources of the call.
+    """All sources nearer than the radius; lanewise chooses the structure by the positions of the
+    sources.
 
         @lw.pairwise(search=lw.Neighbors(radius=0.5))
         def density(target: Body, source: Body) -> lw.f32:
@@ -83,15 +84,15 @@ class Neighbors(Search):
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest(Search):
-    """The k nearest sources, optionally those within a radius; the structure is chosen by the
-    sources of the call.
+    """The k nearest sources, optionally only within a radius; lanewise chooses the structure by the
+    positions of the sources.
 
         @lw.pairwise(search=lw.Nearest(k=2))
         def mean_mass(target: Body, source: Body) -> lw.f32:
             return source.mass / 2
 
-    k: 1 to 32. radius: in the units of the positions. Of equal distances the smaller index comes
-    first. An element is not among its own nearest. Raises `ArgumentError` without `k`.
+    k: 1 to 32. radius: in the units of the positions. If distances are equal, the smaller index
+    comes first. An element is not among its own nearest. Raises `ArgumentError` without `k`.
     """
 
     def __post_init__(self) -> None:

@@ -34,14 +34,13 @@ Visit = Callable[[ir.Local], ir.Block]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search(ABC):
-    """Decides which sources a target meets.
+    """Determines which sources a target meets.
 
     Searches are frozen dataclasses, compared and hashed by value.
 
-    radius: sources nearer than it are met (None: at any distance). k: only that many of them, the
-    nearest ones (None: all).
-    world: where elements are. position: the field that says where an element is: a vec2, vec3,
-    dvec2 or dvec3.
+    radius: sources nearer than this are met (None: at any distance). k: only the k nearest of them
+    (None: all). world: the space of the elements. position: the field with the position of an
+    element: a vec2, vec3, dvec2 or dvec3.
     """
 
     radius: float | None = None
@@ -81,24 +80,26 @@ class Search(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """What it does, in a few words, for reports."""
+        """A short description for reports."""
 
     @abstractmethod
     def make(self, sources: Points) -> Walked:
         """A structure for these sources; its memory is allocated on first use,
         and filled by its launches.
 
-        Raises `ArgumentError` for what does not fit together, `DeviceError` for cells that do not
-        fit the memory.
+        Raises `ArgumentError` for settings that do not fit together, `DeviceError` for cells that
+        do not fit the memory.
         """
 
     def structure(self, targets: Points, sources: Points) -> Structure:
-        """A structure for a call; targets: of the same elements the same object."""
+        """A structure for a call; targets: the same object as `sources` if they are the same
+        elements.
+        """
         del targets
         return self.make(sources)
 
     def plan(self, points: Points) -> Search:
-        """The concrete search for these sources: automatic ones choose, all others are that
+        """The concrete search for these sources: automatic searches choose one, all others return
         themselves.
         """
         del points
@@ -106,11 +107,11 @@ class Search(ABC):
 
     @property
     def sees(self) -> Sight | None:
-        """What a target sees; None: all around."""
+        """What a target sees; None: everything."""
         return None
 
     def in_words(self) -> str:
-        """Which sources are met, in words."""
+        """Which sources a target meets, in words."""
         within = "" if self.radius is None else f" within {self.radius:g}"
         beyond = "" if isinstance(self.world, Open) else f", {self.world}"
         return (f"the {self.k} nearest{within}" if self.k is not None else f"all{within}") + beyond

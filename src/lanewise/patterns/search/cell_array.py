@@ -64,8 +64,8 @@ COLUMNS_A_SOURCE = 2  # at most: bounds the memory and the time to build
 class CellArray(Search):
     """Columns of cells along the first axis, each sorted along it.
 
-    It needs a radius, and a world that does not repeat. over: in an open world the lowest and the
-    highest coordinate along every axis, which columns lie over; None: those of the first positions.
+    It needs a radius, and a world that is not periodic. over: in an open world the range of the
+    columns along every axis, (lowest, highest); None: that of the first positions.
     """
 
     over: tuple[tuple[float, float], ...] | None = None
@@ -94,7 +94,7 @@ class CellArray(Search):
         return _CellArray(self, self.geometry(sources), sources)
 
     def geometry(self, sources: Points) -> Geometry:
-        """Where the columns are: one cell along the first axis."""
+        """The columns: one cell along the first axis."""
         low, extent = box_over("CellArray", self.over, self.world, sources)
         most = max(1, sources.count * COLUMNS_A_SOURCE)
         across = fitted(low[1:], extent[1:], self.radius or 0.0, most, periodic=False)

@@ -62,12 +62,12 @@ THESIS_LEAF = 128  # its threads per block
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicGrid(Search):
-    """Leaves with boxes.
+    """Boxes of neighbouring sources.
 
     order: how elements become leaves. leaf: elements in one; for "curve" a power of two up to 512
     (None: 8, larger when boxes would be too many to number), else at most that many (None: 128).
-    leaves: which boxes a target of the other orders looks at, "all" or those "around" it; None: as
-    in the thesis, all for "3-D", those around for slices (all of them in a periodic world).
+    leaves: which boxes a target checks with the other orders, "all" or those "around" it; None: as
+    in the thesis, all for "3-D", those around for slices (all in a periodic world).
     """
 
     order: Order = "curve"

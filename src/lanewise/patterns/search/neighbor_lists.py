@@ -56,8 +56,8 @@ class NeighborLists(Search):
     """Lists of all sources within the radius and the skin, which are valid until an element moves
     by half of the skin.
 
-    It needs a radius, and targets that are the sources. skin: in units of length; a wide one makes
-    lists long, a narrow one makes them often.
+    It needs a radius, and targets that are the sources. skin: in units of length; a wide skin makes
+    lists longer, a narrow one rebuilds them more often.
     """
 
     skin: float

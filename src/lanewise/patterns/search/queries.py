@@ -88,9 +88,9 @@ def nearest(
     """The k nearest points to each query, optionally only those nearer than a radius: (indices,
     distances), each of shape (m, k).
 
-    Nearest first; of equally near ones the smaller index first. Where fewer than k are found the
+    Nearest first; if distances are equal, the smaller index first. If fewer than k are found, the
     index is -1 (int32) and the distance infinity (in the type of the positions). k: from 1 to 32.
-    All else as in `neighbors`.
+    The other arguments are those of `neighbors`.
 
     Raises as `neighbors`, and `ArgumentError` for a k larger than the number of points or than 32.
     """

@@ -19,8 +19,8 @@ from lanewise.support.numerals import counted
 class Ragged:
     """`rows[i]` is `indices[offsets[i] : offsets[i + 1]]`, a view.
 
-    indices: int32, shape (entries,), all rows one after the other. offsets: int64, shape (rows +
-    1,). Both are arrays of one
+    indices: int32, shape (entries,), all rows consecutively. offsets: int64, shape (rows + 1,).
+    Both are arrays of one
     device: NumPy on the CPU, CuPy on a GPU.
     """
 

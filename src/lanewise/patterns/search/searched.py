@@ -88,7 +88,7 @@ class Searched:
         return call.results
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
-        """The kernel for these arguments, without running it."""
+        """Compile the kernel for these arguments, without running it."""
         return self._compile(self.specialiser.specialise(arguments, plan), plan)
 
     def call(

@@ -34,8 +34,8 @@ STEEP = 0.05  # headings with less along x bound nothing
 class Sight:
     """Sources that a target sees.
 
-    heading: the field of the targets with the direction that they look in, of as many components as
-    the position. cosine: of the largest angle to it. near: closer sources are met in any direction.
+    heading: the field of the targets with their direction, of as many components as the position.
+    cosine: the cosine of the largest angle to it. near: closer sources are met in any direction.
     """
 
     heading: str
@@ -71,7 +71,9 @@ class Sight:
     def leaves(
         self, what: str, leaves: Sequence[Leaf], position: Sequence[Leaf]
     ) -> tuple[Leaf, ...]:
-        """The heading among the leaves of the targets. Raises `ArgumentError` where it is none."""
+        """The heading among the leaves of the targets. Raises `ArgumentError` if there is no such
+        field.
+        """
         found = tuple(x for x in leaves if x.field == self.heading)
         if [x.type for x in found] != [x.type for x in position]:
             raise ArgumentError(

@@ -62,17 +62,17 @@ SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticGrid(Search):
-    """Uniform cells over the world; in an open world over the box of the first positions, or over
-    the one of `over`.
+    """Uniform cells over the world; in an open world over the bounding box of the first positions,
+    or over the box of `over`.
 
     cells: along every axis, one number or one for each axis; None: cells with sides of at least the
     radius, at most two for each source. over: in an open world the lowest and the highest
-    coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5)); the outermost cells reach to
-    infinity. The order of sums follows from the cells.
-    build: "device" builds where the sources are; "host" on the host, with transfers in every build
-    (no graph can hold them).
-    index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
-    sight: whom a target sees; cells behind it are left out (None: it sees all).
+    coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5)); the outermost cells extend to
+    infinity. The order of sums depends on the cells.
+    build: "device" builds on the device of the sources; "host" on the host, with transfers in every
+    build, which cannot be in a graph.
+    index: the memory for the starts of cells on a GPU, "global" or "constant" (64 KiB).
+    sight: which sources a target sees; cells behind it are skipped (None: it sees all).
     """
 
     cells: int | tuple[int, ...] | None = None

@@ -25,11 +25,10 @@ class Open:
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Periodic:
-    """A box whose opposite faces are one: a source is seen at its nearest image, its position moved
-    by whole sizes.
+    """A box whose opposite faces are one: a target sees each source at its nearest image.
 
-    size: the extents of the box, one number an axis. origin: its lowest corner, one number for all
-    axes or one an axis. Positions may lie outside the box. Raises `ArgumentError` for sizes that
+    size: the extents of the box, one number per axis. origin: its lowest corner, one number for all
+    axes or one per axis. Positions may lie outside the box. Raises `ArgumentError` for sizes that
     are not positive.
     """
 
@@ -56,10 +55,10 @@ class Periodic:
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Bounded:
-    """A box that all elements lie in, borders included: `lw.Bounded((0, 0), (2, 1))`.
+    """A box that contains all elements, including its borders: `lw.Bounded((0, 0), (2, 1))`.
 
     low, high: its corners, one number for each axis, in the units of the positions. A call with an
-    element outside of it raises `ArgumentError`, and so does low that is not below high.
+    element outside raises `ArgumentError`, and so does a `low` that is not below `high`.
     """
 
     low: tuple[float, ...]

@@ -186,9 +186,9 @@ SKELETON = Skeleton(
 class Segmentwise(AbstractKernel):
     """A kernel over segments.
 
-    Its function takes one item of a segment, before it a record of the dense axis if there is one,
-    then rows of values that belong to the item, and uniform arguments. Its results are summed over
-    the items of each segment.
+    Its function takes a record of the dense axis (optional), one item of a segment, rows of values
+    that belong to the item, and uniform arguments. Its results are summed over the items of each
+    segment.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -244,7 +244,7 @@ class Segmentwise(AbstractKernel):
     def bind(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
-        """A call with its memory bound, to run many times."""
+        """A call with bound arguments and memory, to run many times."""
         if has_by_step(arguments, named):
             return self._bind_by_step(arguments, named, out, plan)
         classified = self._given(arguments, named, plan)
@@ -344,7 +344,7 @@ def segmentwise(function: Callable[..., Any]) -> Segmentwise:
         lists = lw.ragged(spots, counts=[2, 1])
         sums = total(lists, 2.0)  # (2,) float32: 6 and 6
 
-    Raises `CompileError` at the first call for what the language does not have, `ArgumentError`
-    for arguments that do not fit.
+    Raises `CompileError` at the first call if the function contains something that the language
+    does not have, `ArgumentError` for arguments that do not fit.
     """
     return Segmentwise(plain_function("segmentwise", function))

@@ -19,9 +19,9 @@ def couple(*steppers: SiteStepper) -> SiteStepper:
     """Step several sites together: `lw.couple(flow.stepper(air, warmth=warmth),
     heat.stepper(heat_sites, wind=wind)).run(1000)`.
 
-    Every step first observes what the steppers' values observe (`observer.of(sites)`), then updates
-    all sites. Raises `ArgumentError` for sites on different devices, for sites that two steppers
-    would update, and for what is observed of sites that do not step along.
+    Every step first makes all observations among the steppers' values (`observer.of(sites)`), then
+    updates all sites. Raises `ArgumentError` for sites on different devices, for sites that two
+    steppers would update, and for observations of sites that none of them updates.
     """
     every: Any = steppers
     if not every or not all(isinstance(s, SiteStepper) for s in every):

@@ -61,11 +61,11 @@ Fields of their record are these letters with the number of the direction.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WallFractions:
-    """Links that walls cut elsewhere than half-way.
+    """Links that walls do not cut half-way.
 
-    places: sites that are no walls, their numbers (x fastest), ascending, shape (n,). fractions: of
-    the link on which a population of direction q arrives at the site, from the site to the wall, 0
-    to 1, shape (n, Q); NaN for half-way.
+    places: the numbers of sites next to walls (x fastest), ascending, shape (n,). fractions: of the
+    link on which a population of direction q arrives at the site, from the site to the wall, 0 to
+    1, shape (n, Q); NaN for half-way.
     """
 
     places: Whole
@@ -82,7 +82,7 @@ class WallFractions:
 
     @property
     def links(self) -> int:
-        """Those whose fraction is known."""
+        """The links whose fraction is known."""
         return int(np.count_nonzero(~np.isnan(self.fractions)))
 
 

@@ -61,7 +61,7 @@ class Sitewise(LatticeKernel):
         return f"<lanewise sitewise kernel {self.__name__} on {self.lattice.name}>"
 
     def gradient(self, wrt: Any) -> Any:
-        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError`."""
+        """Only pairwise and elementwise kernels have derivatives: raises `ArgumentError`."""
         raise no_gradient(self.__name__, "sitewise")
 
     # ------------------------------------------------------------ kinds
@@ -193,7 +193,7 @@ class Sitewise(LatticeKernel):
     def populations(self, sites: AnySites, **values: Any) -> npt.NDArray[Any]:
         """The populations that arrive next, a NumPy array of shape (Q, *shape); zeros at walls.
 
-        `values` are the velocities of moving walls, which add to what they send back.
+        `values` are the velocities of moving walls, which change the populations that they reflect.
         """
         looking = self._looking(sites, values)
         if isinstance(sites, SplitSites):
@@ -249,15 +249,15 @@ class Sitewise(LatticeKernel):
         weights: bool = False,
         **values: Any,
     ) -> Any:
-        """The momentum that walls of these kinds take from the fluid in this step, a float64 vector
-        (x, y[, z]).
+        """The momentum that walls of these kinds receive from the fluid in this step, a float64
+        vector (x, y[, z]).
 
         Momentum exchange over the links that they cut, in the form that also holds for moving
         walls: B. Wen, C. Zhang, Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial
         dynamics in lattice Boltzmann simulations, Journal of Computational Physics 266 (2014),
         161-170. `weights` adds the lattice's weights, for populations that are deviations from
         them. Links at edges and corners of the box where two different walls meet belong to
-        neither. A wall that stands nowhere takes 0. Raises `ArgumentError` for a name that is no
+        neither. A wall without sites receives 0. Raises `ArgumentError` for a name that is not a
         wall.
         """
         require_flow(self.lattice, f"{self.__name__}.force is the momentum that walls take")

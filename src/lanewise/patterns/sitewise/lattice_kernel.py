@@ -53,7 +53,7 @@ class LatticeKernel(ABC):
 
     @property
     def lattice(self) -> Lattice:
-        """Whose directions the neighbours are."""
+        """The lattice whose directions lead to the neighbours."""
         return self._kinds.lattice
 
     @property
@@ -68,7 +68,7 @@ class LatticeKernel(ABC):
 
     @property
     def kernels(self) -> SiteKernels:
-        """What is compiled of them."""
+        """The compiled kernels."""
         return self._kernels
 
     def __reduce__(self) -> str:
@@ -102,11 +102,11 @@ class LatticeKernel(ABC):
         checks: bool = False,
         **values: Any,
     ) -> None:
-        """So many steps, inside graphs on a GPU; it returns when they are done.
+        """Run this many steps, as graphs on a GPU; it returns when they are done.
 
-        checks: test before each step that every index into a table is inside, as far as nothing
-        proves it; raises `VerificationError` with the first site that is not, before that step has
-        changed anything.
+        checks: test before each step that every index into a table is inside, unless this is
+        proved; raises `VerificationError` with the first site whose index is not, before that step
+        has changed anything.
         """
         self._run(sites, steps, plan, checks, values)
 
@@ -126,7 +126,7 @@ class LatticeKernel(ABC):
 
     @brief
     def stepper(self, sites: AnySites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
-        """What `run` makes for given values: bound once, to run again and again, or to be coupled
+        """The stepper of `run` for given values: bound once, to run repeatedly, or to be coupled
         (`lw.couple`).
         """
         return self._stepper(sites, plan, self._proved(sites, values))
@@ -149,12 +149,12 @@ class LatticeKernel(ABC):
     @brief
     @settings_by_name
     def tune(self, sites: AnySites, *, seconds: float | None = None, **values: Any) -> Tuning:
-        """Measure plans of a step of these sites, within about so many seconds, and remember the
-        fastest: later steps like these use it.
+        """Measure plans of a step of these sites, for about so many seconds, and store the fastest:
+        later steps like these use it.
 
-        The populations and fields of sites stay as they are. A plan that changes a bit of the
-        result is refused. Raises `ArgumentError` for a time that is no positive number and for
-        values that do not fit, `DeviceError` for the interpreter, which has no plans.
+        The populations and fields of the sites do not change. Plans that change a bit of the result
+        are rejected. Raises `ArgumentError` for a time that is not positive and for values that do
+        not fit, `DeviceError` for the interpreter, which has no plans.
         """
         from lanewise.patterns.sitewise.tuning import tune_sites
 
@@ -162,7 +162,7 @@ class LatticeKernel(ABC):
 
     @brief
     def tuning_job(self, sites: AnySites, **values: Any) -> SiteJob:
-        """What `tune` measures."""
+        """The measurements of `tune`."""
         from lanewise.patterns.sitewise.tuning import SiteJob
         from lanewise.tuning.job import check_tunable
 

@@ -86,7 +86,7 @@ class _Looks:
 
 @dataclass(eq=False)
 class Observer:
-    """A function that looks at the populations that arrive, and returns a value or several for each
+    """A function that reads the populations that arrive, and returns one or more values for each
     site.
     """
 
@@ -262,7 +262,7 @@ class Observer:
 
     @brief
     def of(self, sites: AnySites, **values: Any) -> Observed:
-        """What it sees of these sites at the beginning of every step, as a value of another call:
+        """Its result for these sites at the beginning of every step, as a value of another call:
         see `lw.couple`.
 
         Raises `ArgumentError` unless it returns one value.
@@ -283,7 +283,7 @@ class Observer:
 
     @brief
     def prepare(self, sites: AnySites, step: int, **values: Any) -> None:
-        """Compile what looks at the sites after `step` steps, one at least."""
+        """Compile the kernel that reads the sites after `step` steps, at least one."""
         if isinstance(sites, SplitSites):
             split = self._split_values(sites, values)
             for part, own in zip(sites.parts, split.parts, strict=True):

@@ -200,9 +200,9 @@ def stencil(lattice: Lattice) -> Callable[[Callable[..., Any]], Stencil]:
         sites = heat.sites((64, 64))
         heat(sites, rate=0.1)  # one step
 
-    `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` the site's own. What
-    is returned are the next values of the fields that come first among the parameters; fields
-    beyond them are read only, and a call brings them.
+    `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` that of the site
+    itself. The function returns the next values of the fields that come first among its parameters.
+    Further fields are only read, and each call passes them.
 
     Raises `ArgumentError` for what is no lattice, `CompileError` at the first call for what the
     language does not have.

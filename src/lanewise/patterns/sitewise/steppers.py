@@ -80,11 +80,11 @@ class SiteStepper:
         uncopied("a stepper of sites", "make another one of the same sites")
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
-        """The same steps, of which the profile records where their time goes."""
+        """The same steps; the profile records where their time goes."""
         return SiteStepper(self.name, self.updates, self.observed, self.copied, profile)
 
     def check_observed(self) -> None:
-        """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
+        """Raise `ArgumentError` for observations of sites that do not step along."""
         stepped = set(map(id, self.sites))
         if elsewhere := [o for o in self.observed if id(o.sites) not in stepped]:
             raise ArgumentError(
@@ -94,7 +94,7 @@ class SiteStepper:
             )
 
     def calls_now(self) -> list[SiteCall | SplitCall]:
-        """What the next step runs."""
+        """The calls of the next step."""
         states = (s.state for s in (*self.sites, *(o.sites for o in self.observed)))
         return self.calls({id(s): (s.fresh, s.step) for s in states})
 
@@ -108,8 +108,8 @@ class SiteStepper:
         return joined(self.name, bound, [o for s in one for o in owned_by(s, steps)])
 
     def explain(self) -> LoopExplanation:
-        """What a step launches; on a mesh also what its parts bring each other, over which links,
-        and how fast 2, 4 and 8 parts are by the models. Print it.
+        """All launches of a step; on a mesh also the copies between its parts, their links, and the
+        predicted speed of 2, 4 and 8 parts. Print it.
         """
         from lanewise.facade import explain_steps
 
@@ -122,8 +122,8 @@ class SiteStepper:
 
     @brief
     def run(self, steps: int, counted: Counted | None = None) -> None:
-        """So many steps, inside graphs on a GPU; it returns when they are done. `counted(n)` is
-        called when n more are.
+        """Run this many steps, as graphs on a GPU; it returns when they are done. `counted(n)` is
+        called when n more are done.
 
         Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that
         were stopped in the middle.

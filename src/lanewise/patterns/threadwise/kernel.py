@@ -151,19 +151,19 @@ class Threadwise(AbstractKernel):
     """A kernel with a thread for each index.
 
     Its function takes one to three indices, then arrays and values that all threads share. A call
-    brings the arrays and the values, and by `grid=` how many values each index has: `matmul(a, b,
-    c, grid=c.shape)`. Arrays of NumPy are computed on the CPU, those of CuPy on their GPU; what the
-    function assigns to is changed in place. A call returns None.
+    passes the arrays and values, and with `grid=` the number of values of each index: `matmul(a, b,
+    c, grid=c.shape)`. The kernel runs on the CPU for arrays of NumPy, and on their GPU for those of
+    CuPy. It changes arrays in place, and the call returns None.
 
     A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order
-    that the plan fixes. A call returns the sum as a number; with `out=`, an array of one float64
-    (int64 for integers) on the device, it is put there and `out` is returned, without waiting
-    for it.
+    that the plan determines. A call returns the sum as a number. With `out=`, an array of one
+    float64 (int64 for integers) on the device, it writes the sum there and returns `out` without
+    waiting.
 
-    A call some index of which surely is outside of its array raises `ArgumentError`, with the line.
-    With `checks=True` every other index that is not proved to be inside is tested as the kernel
-    runs: an element outside reads as 0 and is not written, and after the kernel, for which the
-    call waits, `VerificationError` tells the first thread, its line and its index.
+    A call raises `ArgumentError`, with the line, if an index is certain to be outside of its array.
+    With `checks=True` every other index that is not proved to be inside is tested while the kernel
+    runs: an element outside reads as 0 and is not written. The call then waits for the kernel and
+    raises `VerificationError` with the first thread, its line and its index.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -189,7 +189,7 @@ class Threadwise(AbstractKernel):
 @brief
 def threadwise(function: Callable[..., Any]) -> Threadwise:
     """Make a kernel of a function of one thread: one to three indices, then arrays and uniform
-    arguments. `grid=` of a call says how many values each index has.
+    arguments. In a call `grid=` is the number of values of each index.
 
         @lw.threadwise
         def twice(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], result: lw.Array2[lw.f32]):

@@ -80,8 +80,8 @@ class RaggedArray:
 
     @property
     def data(self) -> Any:
-        """All lists one after the other: a `RecordArray`, or an array of shape (n,) or (n,
-        components) on its device.
+        """All lists consecutively: a `RecordArray`, or an array of shape (n,) or (n, components) on
+        its device.
 
         A `RecordArray` has the layout of the records that the lists were made of, and as many sides
         (`host_layout=`). An array of values is read-only on the host's side of a GPU's.
@@ -90,11 +90,12 @@ class RaggedArray:
 
     @property
     def offsets(self) -> tuple[Any, ...]:
-        """For each level, outermost first, where its lists begin and the last one ends: int64,
-        shape (lists + 1,).
+        """For each level, outermost first, the starts of its lists and the end of the last one:
+        int64, shape (lists + 1,).
 
         They count lists of the next level; those of the last level count values or records of
-        `data`, also of a part. They are for reading, on a CPU read-only: `append` makes others.
+        `data`, even for a part. Do not write to them (on a CPU they are read-only); `append` makes
+        new ones.
         """
         return self._offsets
 
@@ -113,8 +114,8 @@ class RaggedArray:
 
     @property
     def nbytes(self) -> int:
-        """The size of the allocation that it lies in; of what has grown, and of the host's side,
-        that of its parts.
+        """The size of its allocation; for an array that has grown, and for the host side, the total
+        of its parts.
         """
         if self._memory is not None:
             return int(self._memory.nbytes)
@@ -123,7 +124,7 @@ class RaggedArray:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has the allocation for itself, and is no part of another ragged array."""
+        """Whether it owns its allocation, and is not part of another ragged array."""
         return self._whole
 
     @property
@@ -133,8 +134,8 @@ class RaggedArray:
 
     @property
     def outer_shape(self) -> tuple[int, ...] | None:
-        """How many lists each level has, where all lists of a level above the last have as many;
-        else None.
+        """The number of lists on each level, if all lists of a level above the last have the same
+        number; else None.
 
         Three stacks of two detectors each give (3, 2), whatever the lengths of the detectors'
         lists.
@@ -223,7 +224,7 @@ class RaggedArray:
         return copied, tuple(self._ends())
 
     def tolist(self) -> list[Any]:
-        """Nested lists of Python numbers; of a vector or a record a list or a dict."""
+        """Nested lists of Python numbers; a vector becomes a list, a record a dict."""
         return nested_lists(*self.numpy())
 
     def awkward(self) -> Any:
@@ -236,7 +237,7 @@ class RaggedArray:
     def to(self, device: str) -> RaggedArray:
         """The same lists on another device: one copy of one allocation.
 
-        What is part of another array comes alone.
+        A part of another array is copied alone.
         """
         where = resolve(device)
         if not self._whole:
@@ -292,7 +293,7 @@ class RaggedArray:
 
     @property
     def host(self) -> RaggedArray:
-        """The same lists on the host: the host's side, which an array on a GPU has from now on; see
+        """The same lists on the host. Accessing this gives an array on a GPU a host side; see
         `RecordArray.host`.
 
         Reading a side after the other one has changed copies the change first: for records the
@@ -340,10 +341,10 @@ class RaggedArray:
     def append(self, lists: Any, counts: Any = None) -> None:
         """Add lists at the end, on both sides.
 
-        lists: outermost lists, as `lw.ragged` takes them: nested as deep as these are, or all their
-        values with `counts`; or a ragged array. The memory grows by a half, so that many lists one
-        by one cost as much as some copies of all; then data and offsets lie in separate
-        allocations. What a call was bound to is not what it was: bind it again.
+        lists: outermost lists, as `lw.ragged` takes them: nested as deep as the existing ones, or
+        all their values with `counts`; or a ragged array. The memory grows by half, so appending
+        many lists one by one costs as much as a few copies of all. Data and offsets are then in
+        separate allocations. Bind calls on this array again.
 
         Raises `ArgumentError` for lists of other depth, type or record, and for a part of an array.
         """

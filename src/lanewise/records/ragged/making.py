@@ -16,16 +16,16 @@ def ragged(
 ) -> RaggedArray:
     """Lists of different lengths in one allocation.
 
-    values: nested lists of arrays, of record arrays or of numbers, an awkward array; or with
-    `counts` all values one after the other, as an array of shape (n,) or (n, components), or a
-    record array. Complex numbers become vectors of two.
-    counts: how long the lists are: an array of integers for one level; for several a tuple of
-    arrays, outermost first, or an array with as many axes, where all lists of the outer levels are
-    of one length. kind: the type of a value, such as lw.vec2; without it that of the array. device:
-    by default where records and arrays of a GPU lie, for other values that of `lw.device`.
+    values: nested lists of arrays, of record arrays or of numbers; an awkward array; or, with
+    `counts`, all values consecutively, as an array of shape (n,) or (n, components), or a record
+    array. Complex numbers become vectors of two.
+    counts: the lengths of the lists: an array of integers for one level; for several levels a tuple
+    of arrays, outermost first, or an array with one axis per level if all lists of the outer levels
+    have the same length. kind: the type of a value, such as lw.vec2; by default that of the array.
+    device: by default that of the records or GPU arrays, for other values that of `lw.device`.
 
-    Raises `ArgumentError` for values that are no numbers, lists of different depth, counts that do
-    not go with the values, and records on several devices without `device`.
+    Raises `ArgumentError` for values that are not numbers, lists of different depth, counts that do
+    not match the values, and records on several devices without `device`.
     """
     lists = read_lists(values, counts, wanted_kind(kind), device)
     return made_of(lists.flat, lists.ends, lists.device, lists.like)

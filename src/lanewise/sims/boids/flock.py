@@ -418,9 +418,9 @@ class Flock:
 
     @checked(InputError)
     def explain(self) -> FlockExplanation:
-        """How flockmates are found, and what the next step launches; on a mesh also what its parts
-        bring each other, over which links, and how fast 2, 4 and 8 parts are by the models. Print
-        it. On several GPUs the rates of links are measured, which takes some milliseconds.
+        """How flockmates are found, and all launches of the next step; on a mesh also the copies
+        between its parts, their links, and the predicted speed of 2, 4 and 8 parts. Print it. On
+        several GPUs it measures the rates of links, which takes some milliseconds.
         """
         from lanewise.sims.boids.explained import explain
 

@@ -507,9 +507,9 @@ class Simulation:
 
     @checked(InputError)
     def explain(self) -> LoopExplanation:
-        """What the next step launches; on a mesh also what its parts bring each other, over which
-        links, and how fast 2, 4 and 8 parts are by the models. Print it. On several GPUs the rates
-        of links are measured, which takes some milliseconds.
+        """All launches of the next step; on a mesh also the copies between its parts, their links,
+        and the predicted speed of 2, 4 and 8 parts. Print it. On several GPUs it measures the rates
+        of links, which takes some milliseconds.
         """
         self.prepare(self._steps.clock.dt or SHORT)
         loop = self._steps.loop

@@ -38,31 +38,30 @@ class Tree(Search):
     """A tree of groups: a target meets near sources one by one, and groups of far ones by their
     multipole expansions, which lanewise derives from the function itself.
 
-    For functions whose results are sums, and which `lw.far_field` says are of tier R (gravity,
-    Coulomb's and Yukawa's forces, Stokeslets) or P (a softening of the target's own). Groups of a
-    function of tier P are met as records at Chebyshev points, by the function itself. Results are
-    close to those over all pairs, and not the same: the error falls with theta and with the order,
-    where the function varies slowly over a group. It does not where a function swings or grows
-    within one, as cos(40 r) in a unit box: the first call of a kind is compared with all pairs at
-    768 to 6,144 targets, and warns (`lw.FarFieldWarning`) where the median error is above 1 %, that
-    of 99 % above 5 %, or above the accuracy.
+    For functions whose results are sums, and for which `lw.far_field` finds tier R (gravity,
+    Coulomb's and Yukawa's forces, Stokeslets) or P (a softening that depends on the target). Groups
+    of a function of tier P are records at Chebyshev points, which the function itself meets.
+    Results are close to those over all pairs, but not equal: the error falls with theta and with
+    the order if the function varies slowly over a group. It does not if the function oscillates or
+    grows within a group, like cos(40 r) in a unit box. The first call of a kind is therefore
+    compared with all pairs at 768 to 6,144 targets. It warns (`lw.FarFieldWarning`) if the median
+    error is above 1 %, or if the 99 % error is above 5 % or above the accuracy.
 
-    theta: a group is far away where its radius is less than theta times its distance (None: 0.6; at
-    most 0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None:
-    4); of tier P the degree of polynomials along each axis (None: 2), with (order + 1)^axes records
-    a group. accuracy: groups are far where the error that is estimated of them is small enough for
-    it (relative to the result; above 0, below 1), and theta allows it (None: 0.7), with order 3
-    where none is given, and 5 for less than 3e-4. It is an aim and no bound: 99 % of the results of
-    clusters, lines, sheets and uniform places were closer than it for gravity, mostly by far; what
-    is not is measured and warns. The function's `tune(targets, sources, ...)` measures which
-    method, order (where none is given), leaves and opening keep the accuracy in the least time, and
-    later calls take these. leaf: elements of the smallest groups. method: "walk", where each group
-    of targets walks through the tree (None), or "dual", where groups of sources meet groups of
-    targets as well, both with expansions: for functions of tier R, whose targets are the sources.
-    Two groups are far from each other where the sum of their radii is less than theta times their
-    distance; order= counts more, and time grows less with it. position: the field that says where
-    an element is, a vec2, vec3, dvec2 or dvec3. radius, k and worlds other than lw.Open() are
-    refused.
+    theta: a group is far if its radius is less than theta times its distance (None: 0.6; at most
+    0.9). order: of the expansions, from 0 (a group is one source at its centre) to 8 (None: 4); in
+    tier P the degree of the polynomials along each axis (None: 2), with (order + 1)^axes records
+    per group. accuracy: the requested relative error, above 0 and below 1. A group is then far if
+    its estimated error is small enough and theta allows it (None: 0.7); the order is 3 by default,
+    and 5 below 3e-4. The accuracy is a target and not a bound: for gravity 99 % of the results in
+    clusters, lines, sheets and uniform positions were closer, most of them much closer; a call that
+    misses it warns. The function's `tune(targets, sources, ...)` measures which method, order
+    (unless given), leaves and opening reach the accuracy in the least time, and later calls use
+    these. leaf: elements of the smallest groups. method: "walk" (None), where each group of targets
+    walks through the tree, or "dual", where groups of sources also meet groups of targets, both
+    with expansions: for functions of tier R whose targets are the sources. Two groups are then far
+    from each other if the sum of their radii is less than theta times their distance; a higher
+    order costs less time than in a walk. position: the field with the position of an element, a
+    vec2, vec3, dvec2 or dvec3. radius, k and worlds other than lw.Open() raise an error.
 
     Methods: J. Barnes and P. Hut 1986, with a tree of halves of a Hilbert curve; dual: L. Greengard
     and V. Rokhlin 1987, W. Dehnen 2002.

@@ -129,11 +129,9 @@ class Ephemeris:
         """An ephemeris by its name.
 
         "DE405" and the others of `TABLES` are read from the package solar_system_ephemerides, which
-        must be installed; they cover 2000 to
-        2040. "EPV00" needs pyerfa alone and is coarser: 41 microseconds, that is 0.03 rad of phase
-              at 100 Hz and 0.3 rad at
-        1 kHz. It is used where it is named and nowhere else. Raises InputError for unknown names
-        and packages that are missing.
+        must be installed; they cover 2000 to 2040. "EPV00" needs only pyerfa and is less accurate:
+        41 microseconds, which is 0.03 rad of phase at 100 Hz and 0.3 rad at 1 kHz. It is used only
+        if you name it. Raises InputError for unknown names and missing packages.
         """
         if name == MODEL:
             if find_spec("erfa") is None:
