@@ -32,7 +32,7 @@ TUTORIAL = (
     "FMA rearrangement", "unroll 128", "fast-math flags",
 )  # fmt: skip
 OWN = (
-    "4 targets a thread",
+    "4 targets per thread",
     "prefetch",
     "reciprocity, scratch",
     "reciprocity, ordered",

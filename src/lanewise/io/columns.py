@@ -74,7 +74,7 @@ def number_table(lines: Any, names: list[str], whole: Collection[str]) -> NDArra
 
 
 def _rows(lines: Any, names: list[str], whole: Collection[str]) -> Iterator[tuple[float, ...]]:
-    """One tuple of numbers a row."""
+    """One tuple of numbers per row."""
     converters: list[Callable[[str], float]] = [
         _whole if name in whole else _finite for name in names
     ]

@@ -57,8 +57,8 @@ def formats() -> tuple[Format, ...]:
 def read_particles(path: FilePath) -> Particles:
     """The bodies of a Gadget HDF5, Tipsy, NPZ or CSV file, told apart by content.
 
-    Raises InputError that names the file for what is missing, empty, damaged, truncated or of
-    another kind.
+    Raises InputError that names the file if it is missing, empty, damaged, truncated or of another
+    kind.
     """
     file = existing_file(path)
     with file.open("rb") as stream:
@@ -74,8 +74,8 @@ def read_particles(path: FilePath) -> Particles:
 
 @checked(InputError)
 def write_particles(path: FilePath, particles: Particles, overwrite: bool = False) -> None:
-    """Write the format that the suffix of `path` names, in one step: the file is there whole or not
-    at all.
+    """Write the format that the suffix of `path` names. The file is written completely or not at
+    all.
 
     .h5 .hdf5 Gadget HDF5 (float64), .tipsy .std .bin Tipsy (float32), .npz NPZ, .csv CSV. Raises
     InputError for another suffix, for an existing file without `overwrite`, for no bodies, and for

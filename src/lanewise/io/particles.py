@@ -86,8 +86,8 @@ class Particles:
 
     @checked(InputError)
     def take(self, order: NDArray[np.int64]) -> Particles:
-        """The bodies at these indices, (m,) int64, in this order; raises InputError for what is no
-        index of a body.
+        """The bodies at these indices, (m,) int64, in this order; raises InputError for an index
+        without a body.
         """
         if (
             order.ndim != 1

@@ -83,7 +83,7 @@ class BufferArgument:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How elements become threads: `lanes` elements a block of `threads` threads, the sources cut
+    """How elements become threads: `lanes` elements per block of `threads` threads, the sources cut
     into `parts` along the second axis.
 
     `registers` and `min_blocks` cap the registers of a thread, where they are not 0.

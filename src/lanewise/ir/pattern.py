@@ -145,8 +145,8 @@ class Work:
     reductions have on the way; source_bytes: what one source takes in a tile; alike: how many
     neighbouring elements go over the same list, and items: how long lists are, on average;
     rounds: of loops that threads could share, where there are such;
-    suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
-    GPU had better compute where there are very many; length: operations and statements of the
+    suggested: plans that suit the accesses of a kernel; together: how many elements each GPU thread
+    had better compute if there are very many; length: operations and statements of the
     kernel before anything is copied, 0 where they were not counted; points: how many points of the
     index space of its normal form there are for each element, where not one; sums: those that are
     added in order, where there are such.

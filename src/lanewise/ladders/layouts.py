@@ -2,8 +2,8 @@
 motion x block size.
 
 Each rung is a plan and a layout of the same user function (`problem.attracting_force`). Every
-factor is over the study's baseline (AoS, nothing unrolled, nothing moved, 256 threads a block). The
-figures are the study's, on a GeForce 8800 GTX.
+factor is over the study's baseline (AoS, nothing unrolled, nothing moved, 256 threads per block).
+The figures are the study's, on a GeForce 8800 GTX.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ STEPS = (
     _step("FMA rearrangement", 1.03, 1.05, 1.06, fma=True),
     _step("unroll 128", 1.01, 1.04, 0.93, unroll=128),
     _step("fast-math flags", 1.0, 1.18, 1.15, fast_math=True),
-    _step("4 targets a thread", targets=4, unroll=16),
+    _step("4 targets per thread", targets=4, unroll=16),
     _step("prefetch", prefetch="registers"),
     *(
         _step(

@@ -16,7 +16,7 @@ PI = math.pi
 @cache
 def dirichlet_kernel64(dterms: int) -> Any:
     """As `sims.waves.kernels.dirichlet_kernel`, with bins and sums in float64: `kernel(templates,
-    sfts, bins)` is (Fa, Fb) as four numbers a cell.
+    sfts, bins)` is (Fa, Fb) as four numbers per cell.
     """
     terms, before = 2 * dterms, dterms - 1
 

@@ -104,7 +104,7 @@ def length_of(
 # counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
 GPU_SHARES = {(2, 2): 0.74, (2, 1): 0.63, (4, 2): 0.97, (4, 1): 0.86, (8, 2): 0.97, (8, 1): 0.86}
 MERGED_SHARE = 0.95  # float16 and two copies, where a thread updates several sites
-# of stencils, by axes: five and seven values a site (bench/results/gpu_stencil.md)
+# of stencils, by axes: five and seven values per site (bench/results/gpu_stencil.md)
 STENCIL_SHARES = {1: 0.97, 2: 0.98, 3: 0.91}
 # where many sites are special: 30 % of them solid, grains of radius 8
 DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}

@@ -50,7 +50,7 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, targets: int) -> ir.Kernel:
-    """`targets` elements a thread; 1 leaves the kernel as it is."""
+    """`targets` elements per thread; 1 leaves the kernel unchanged."""
     if reason := legal(kernel, targets):
         raise refuse("thread merging", kernel, reason)
     loop = kernel.body[0]
@@ -78,7 +78,7 @@ def apply(kernel: ir.Kernel, targets: int) -> ir.Kernel:
 
 
 def suited(kernel: ir.Kernel) -> int:
-    """How many elements a thread should have where there are very many: those of little work that
+    """How many elements each thread should have if there are very many: those of little work that
     read few bytes.
 
     Records that are updated where they lie have one: in memory that is read and written alike more

@@ -36,7 +36,7 @@ def words_for(array: Any, device: str) -> Any:
 
 def purpose(kind: exact_sums.FloatFormat) -> str:
     """What words are for, in errors about memory."""
-    return f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes an element,"
+    return f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes per element,"
 
 
 def close(words: Any, array: Any, device: str) -> None:

@@ -22,9 +22,7 @@ _TILTED_UP: Vector = (-math.sqrt(0.5), math.sqrt(0.5), 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A name, what happens at the end of the world, and what stands in it (of the radius of the
-    world).
-    """
+    """A named world: what happens at its end, and its obstacles (a function of its radius)."""
 
     name: str
     description: str

@@ -93,7 +93,7 @@ class Checkpoint:
 
 
 class ResumeWarning(LanewiseWarning):
-    """A flock that was resumed may have other bits than one that was not interrupted."""
+    """A resumed flock may have other bits than an uninterrupted one."""
 
 
 def write_checkpoint(

@@ -65,26 +65,25 @@ class Flock:
 
     Parameters
     ----------
-    agents: how many, or none, placed by `start` ("ball", "world", "cube", "shell", "disc",
-    "clusters") within `start_radius`, from `seed`; or `state`: where they are, (see `State`,
-    `read_state`).
-    world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see
-    `BOUNDARIES`); obstacles: more of them.
+    agents: their number, placed by `start` ("ball", "world", "cube", "shell", "disc", "clusters")
+    within `start_radius`, from `seed`. Or pass a `state` (see `State`, `read_state`).
+    world: the radius of the world. boundary: what happens at its end, or a scene of OpenSteerDemo
+    (see `BOUNDARIES`); obstacles: additional obstacles.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
-    k: only that many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
+    k: the number of nearest flockmates that count (None: all within the radius; 7 in "thesis").
     search: "auto", "all-pairs", "static-grid", "cell-array", "dynamic-grid", or a search such as
     `lw.StaticGrid(...)`.
-    think_every: an agent steers anew in every n-th step only.
+    think_every: an agent updates its steering only in every n-th step.
     dimension: 3, or 2: all agents are in the plane y = 0, and the world is a disc or a square.
     collide: agents nearer than twice `agent_radius` are moved apart at the end of a step.
-    precision: "f32" or "f64"; layout: by default the device's best. device: or a mesh, on which a
-    flock has the same bits whatever its parts are.
+    precision: "f32" or "f64"; layout: by default the one that was measured to be best for the
+    device. device: a device or a mesh; a flock has the same bits for any number of parts.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
-    constants: any number of `Parameters`, as `cohesion_weight=4`.
+    constants: fields of `Parameters`, such as `cohesion_weight=4`.
 
-    Those constants, world, boundary, obstacles, search, k and profile may be assigned, as in
-    `flock.cohesion_weight = 4`: the next step is then that of a new flock of these agents. Fields
-    of `boids` may also be written between steps. Other attributes cannot be assigned
+    You may assign these constants, world, boundary, obstacles, search, k and profile, as in
+    `flock.cohesion_weight = 4`: the next step is then that of a new flock of these agents. You may
+    also write the fields of `boids` between steps. Other attributes cannot be assigned
     (`AttributeError`).
 
     Raises `InputError` for values out of range, `DeviceError` when the memory does not suffice.
@@ -174,7 +173,7 @@ class Flock:
 
     @property
     def boundary(self) -> str:
-        """What is at the end of the world."""
+        """What happens at the end of the world."""
         return self.settings.boundary
 
     @boundary.setter
@@ -185,7 +184,7 @@ class Flock:
 
     @property
     def obstacles(self) -> tuple[Obstacle, ...]:
-        """Those besides the boundary's."""
+        """The obstacles besides those of the boundary."""
         return self.settings.obstacles
 
     @obstacles.setter
@@ -197,7 +196,7 @@ class Flock:
 
     @property
     def k(self) -> int | None:
-        """Only that many of the nearest flockmates count; None: all within the radius."""
+        """The number of nearest flockmates that count; None: all within the radius."""
         return self.settings.k
 
     @k.setter
@@ -207,7 +206,7 @@ class Flock:
 
     @property
     def search(self) -> lw.Search:
-        """The search that finds flockmates; assigned is it, or its name."""
+        """The search that finds flockmates. Assign a search or its name."""
         return self._engine.choice.search
 
     @search.setter
@@ -217,41 +216,41 @@ class Flock:
 
     @property
     def search_reason(self) -> str:
-        """Why it is that search."""
+        """The reason for the search."""
         return self._engine.choice.why
 
     @property
     def choice(self) -> Chosen:
-        """The search, why it is that one, and its tuned plan, as a checkpoint keeps them."""
+        """The search, the reason for it, and its tuned plan, as a checkpoint stores them."""
         return self._engine.choice
 
     @property
     def laid(self) -> lw.Search:
-        """The search with its cells where they lie, as a checkpoint keeps it: the order of sums
-        follows from them.
+        """The search with the positions of its cells, as a checkpoint stores it: the order of sums
+        depends on them.
         """
         return self._engine.laid
 
     @property
     def settings(self) -> Settings:
-        """All of them, as a checkpoint keeps them."""
+        """All settings, as a checkpoint stores them."""
         return self._engine.settings
 
     @property
     def boids(self) -> lw.RecordArray:
-        """The agents in the order of memory (see `rows`); they are advanced in place, and may be
-        written to between steps.
+        """The agents in the order of memory (see `rows`). They are advanced in place; you may write
+        to them between steps.
         """
         return self._engine.boids
 
     @property
     def ids(self) -> NDArray[np.int64]:
-        """Of the agents in the caller's order: a copy."""
+        """The ids of the agents in the caller's order: a copy."""
         return read_only(self._engine.ids.copy())
 
     @property
     def profile(self) -> Profile | None:
-        """What records where the time goes."""
+        """The profile that records where the time goes."""
         return self._steps.profile
 
     @profile.setter
@@ -269,14 +268,14 @@ class Flock:
 
     @property
     def scene(self) -> Scene:
-        """What a live view shows of it."""
+        """What a live view shows."""
         from lanewise.sims.boids.live import scene
 
         return scene(self)
 
     @property
     def whole(self) -> WholeSteps:
-        """Its steps as whole ones: who looks between them is `watched` there."""
+        """Its steps as a unit; observers between them register as `watched`."""
         return self._steps.whole
 
     @property
@@ -310,7 +309,7 @@ class Flock:
 
     @checked(InputError)
     def sequence(self, steps: int = 1) -> Any:
-        """The next steps as tasks over named buffers: of `dt` as before, or by default."""
+        """The next steps as tasks over named buffers, with the previous or the default `dt`."""
         check_steps(steps)
         self.prepare(self.clock.dt or DT)
         loop = self._steps.loop
@@ -336,8 +335,8 @@ class Flock:
 
     @checked(InputError)
     def steps(self, dt: float = DT, every: int = 1) -> Iterator[Flock]:
-        """Iterate without end: `for flock in flock.steps(every=10): ...`, each turn `every` steps
-        on.
+        """Iterate without end: `for flock in flock.steps(every=10): ...` advances by `every` steps
+        each time.
         """
         while True:
             yield self.run(every, dt)
@@ -370,14 +369,14 @@ class Flock:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Of the agent at each place of `boids`, which are periodically sorted into the order of
-        their search.
+        """The caller's index of the agent at each index of `boids`, which are periodically sorted
+        into the order of their search.
         """
         return self._engine.rows
 
     @property
     def places(self) -> Any:
-        """`rows` where they lie, on the device; None where agents keep the caller's order."""
+        """`rows` on the device; None if agents keep the caller's order."""
         storage = self._engine.storage
         return None if storage is None else storage.rows
 
@@ -396,23 +395,23 @@ class Flock:
         self._steps.whole.check()
 
     def polarisation(self) -> float:
-        """The length of the mean heading: 1 when all look the same way, about 1 / sqrt(n) when
-        no agent follows another.
+        """The length of the mean heading: 1 if all agents head the same way, about 1 / sqrt(n) if
+        headings are random.
         """
         self._steps.whole.check()
         return polarisation(self.boids, make_measures(self.settings.precision))
 
     def statistics(self) -> Statistics:
-        """Order, distances, speeds, and how full cells of the search radius are."""
+        """Order, distances, speeds, and the population of cells as large as the search radius."""
         return observer_of(self).take(self.state.position)
 
     @property
     def structure(self) -> Structure | None:
-        """What finds flockmates, as it was built; None where agents move one after another."""
+        """The structure that finds flockmates; None if agents move one after another."""
         return self._engine.semantics.structure
 
     def describe_search(self) -> str:
-        """What finds the flockmates, in one line."""
+        """The search for flockmates, in one line."""
         structure = self.structure
         return "all pairs, one agent after another" if structure is None else structure.describe()
 
@@ -442,10 +441,11 @@ class Flock:
     @staticmethod
     @checked(InputError)
     def resume(path: FilePath, *, device: str | lw.Mesh | None = None) -> Flock:
-        """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted
-        one.
+        """Continue the flock of a checkpoint; on the same kind of device with the bits of an
+        uninterrupted flock.
 
-        Warns (`ResumeWarning`) of an older file that does not keep all that decides them.
+        Warns (`ResumeWarning`) if the file is older and lacks some of the data that determine the
+        bits.
         """
         from lanewise.sims.boids.checkpoint import resumed
 
@@ -453,7 +453,9 @@ class Flock:
 
     @property
     def clock(self) -> Clock:
-        """What the time follows from, so that a resumed flock continues with the same times."""
+        """The data from which the time is computed, so that a resumed flock continues with the same
+        times.
+        """
         return self._steps.clock
 
     @classmethod
@@ -465,7 +467,7 @@ class Flock:
 
     @property
     def urges(self) -> tuple[Any, ...]:
-        """The sums over pairs of the last step, which agents follow who do not think in every step;
-        (n, 3) each, on the device.
+        """The sums of separation, alignment and cohesion over the flockmates, which agents follow
+        until they update their steering; (n, 3) each, on the device.
         """
         return tuple(self._engine.by_row(u) for u in self._engine.semantics.urges)

@@ -117,8 +117,8 @@ def make_state(
     seed: int = 0,
     dimension: int = 3,
 ) -> State:
-    """`agents` (default 16384) by the distribution `start`, of this radius instead of its share
-    of the world's.
+    """`agents` (default 16384) placed by the distribution `start`. radius: of the distribution; by
+    default a fraction of the world's.
 
     dimension: 2 for the plane y = 0, where balls are discs. The same arguments give the same bits.
     Raises InputError for values out of range.

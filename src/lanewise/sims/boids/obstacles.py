@@ -72,7 +72,9 @@ class Box:
 @frozen
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """width along its side, height along its up; "outside" is where its forward points to."""
+    """width along its side, height along its up; "outside" is the side to which its forward
+    points.
+    """
 
     center: Vector
     width: float
@@ -88,7 +90,7 @@ class Rectangle:
 @frozen
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Without end; "outside" is where its normal points to."""
+    """An infinite plane; "outside" is the side to which its normal points."""
 
     center: Vector
     normal: Vector = ALONG_Z

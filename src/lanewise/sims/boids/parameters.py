@@ -37,10 +37,11 @@ class Parameters:
     """Every constant of the rules. Lengths, times and masses are OpenSteer's own units; cosines are
     of angles to the heading.
 
-    near_radius: flockmates nearer than this are seen in every direction. facing: 1, or -1 where
-    offsets to flockmates are taken backwards in the test of the angle. unit_side: whether the side
-    is normalised after forward x up; else up gets shorter than 1. Where the usual radii of the
-    three behaviours are larger than the search radius, the search decides; chosen ones may not be.
+    near_radius: flockmates nearer than this are seen in every direction. facing: 1, or -1 to
+    reverse the offsets to flockmates in the test of the angle. unit_side: whether the side is
+    normalised after forward x up; otherwise up becomes shorter than 1. If default radii of the
+    three behaviours are larger than the search radius, the search radius applies; radii that you
+    set must not be.
     """
 
     radius: float = _rule(9.0, "how far flockmates are seen", "; thesis 4.243")

@@ -1,10 +1,10 @@
 """The rules of the flock for one pair of agents and for one agent, in every precision.
 
-The function of a pair says what a flockmate adds to the three urges of an agent; which flockmates
-there are is the affair of the search. Of each urge only the direction counts (it is normalised when
-all flockmates are in), so instead of means and counts it sums
-differences: sum(f_j - f_i) points where mean(f_j) - f_i points. An agent that meets itself adds
-nothing.
+The function of a pair gives the contribution of a flockmate to the three steering behaviours of an
+agent (`urges` in the code); the search determines the flockmates. Only the direction of each
+behaviour counts (it is normalised after the sum over all flockmates), so the function sums
+differences instead of means and counts: sum(f_j - f_i) has the direction of mean(f_j) - f_i. An
+agent that meets itself adds nothing.
 
 Source: C. W. Reynolds, Flocks, Herds, and Schools (1987), and Steering Behaviors for Autonomous
 Characters (1999), with the constants and the details of his OpenSteer; see docs/flocks.md.
@@ -67,9 +67,9 @@ def record_class(precision: str) -> Any:
 class Rules:
     """The kernels of a flock.
 
-    steer: over the pairs that a search finds; steer_within: over all of them. move: an agent by its
-    urges; move_around: the same with obstacles ahead. settle: brings an agent into a periodic box.
-    unsound: 1 for an agent that is no longer in the world.
+    steer: over the pairs that a search finds; steer_within: over all of them. move: moves an agent
+    by its steering behaviours; move_around: the same with obstacles ahead. settle: brings an agent
+    into a periodic box. unsound: 1 for an agent that is no longer in the world.
     """
 
     steer: lw.Pairwise
@@ -220,7 +220,7 @@ def world_rules(end_of_world: int) -> tuple[Any, Any]:
 
 @lw.function
 def urge(separation, alignment, cohesion, weights):  # type: ignore[no-untyped-def]
-    """The three urges by their weights."""
+    """The weighted sum of the three steering behaviours."""
     return weights.x * unit(separation) + weights.y * unit(alignment) + weights.z * unit(cohesion)
 
 
@@ -262,7 +262,7 @@ def _in_the_plane(precision: str, moved: Any) -> Any:
 
 
 def _move(precision: str, inside: Any, moved: Any) -> Any:
-    """An agent by its urges."""
+    """Move an agent by its steering behaviours."""
     boid, real, vec, _ = kinds(precision)
 
     @lw.elementwise
@@ -290,7 +290,7 @@ def _move(precision: str, inside: Any, moved: Any) -> Any:
 
 
 def _move_around(precision: str, end_of_world: int, inside: Any, moved: Any) -> Any:
-    """An agent by its urges, and by the obstacle ahead."""
+    """Move an agent by its steering behaviours, and by the obstacle ahead."""
     boid, real, vec, vec4 = kinds(precision)
 
     @lw.function

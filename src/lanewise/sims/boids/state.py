@@ -100,11 +100,11 @@ def _shown(value: Any) -> str:
 
 @checked(InputError)
 def read_state(path: FilePath) -> State:
-    """The agents of a table, in the order of its lines; blank ones and those that begin with # are
-    passed over.
+    """The agents of a table, in the order of its lines; blank lines and those that begin with # are
+    ignored.
 
-    Raises `InputError` naming the file, the line (from 1) and the column, and where the lines are
-    not those of the file's sum.
+    Raises `InputError` that names the file, the line (from 1) and the column, and if the lines do
+    not match the checksum of the file.
     """
     file = existing_file(path)
     with (
@@ -139,7 +139,8 @@ def read_state(path: FilePath) -> State:
 
 @checked(InputError)
 def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> None:
-    """Write in one step, with as many digits as bring back the same number.
+    """Write the agents to a table, completely or not at all, with enough digits to restore the same
+    numbers.
 
     Raises InputError as `atomic_path`, and for no agents.
     """

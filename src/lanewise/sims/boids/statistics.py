@@ -30,10 +30,10 @@ FARTHEST = 1e300
 class Statistics:
     """A flock in numbers.
 
-    polarisation: the length of the mean heading, 1 when all look the same way. nearest: distances
-    to the nearest flockmate, however far; in a periodic world those within the search radius (NaN
-    where there is none). cells: cubes as large as the search radius, those with agents in them. A
-    flock without agents has no cells, and NaN for all that is a mean or an extreme.
+    polarisation: the length of the mean heading, 1 if all agents head the same way. nearest:
+    distances to the nearest flockmate at any distance; in a periodic world within the search radius
+    (NaN if there is none). cells: the number of cubes as large as the search radius that contain
+    agents. A flock without agents has no cells, and NaN for all means and extremes.
     """
 
     polarisation: float

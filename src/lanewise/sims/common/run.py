@@ -109,7 +109,7 @@ class Simulated(Protocol):
 
     @property
     def profile(self) -> Profile | None:
-        """What records where the time goes."""
+        """The profile that records where the time goes."""
         ...
 
     def prepare(self, run: Run[Any], /) -> None:

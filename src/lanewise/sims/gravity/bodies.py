@@ -27,8 +27,8 @@ def make_bodies(
     device: str | lw.Mesh | None = None,
     profile: Profile | None = None,
 ) -> lw.RecordArray:
-    """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and
-    place. device: or a mesh.
+    """Make a record array from `Particles` (float64 arrays on the host), in this precision and
+    layout, on a device or mesh.
     """
     check_known("precision", precision, RECORDS)
     where = place_of(device)

@@ -55,8 +55,8 @@ class Diagnostics:
 
     @property
     def energy_scale(self) -> float:
-        """What energy errors are measured against: |E|, or a tenth of K + |W| where that is more,
-        as in parabolic orbits.
+        """The scale of energy errors: |E|, or a tenth of K + |W| if that is larger, as in parabolic
+        orbits.
         """
         return max(abs(self.total), (self.kinetic + abs(self.potential)) / 10)
 
@@ -80,7 +80,7 @@ class Diagnostics:
 
     @checked(InputError)
     def angular_momentum_drift(self, start: Diagnostics) -> float:
-        """|L - L0| against |L0|, or against 1 where the start has none."""
+        """|L - L0| relative to |L0|, or to 1 if |L0| is 0."""
         scale = math.hypot(*start.angular_momentum)
         return math.hypot(*(self.angular_momentum - start.angular_momentum)) / (
             scale if scale > 1e-12 else 1.0

@@ -24,11 +24,11 @@ class Force:
 
     acceleration: a kernel of any pattern, bound to the bodies of the simulation, whose result is
     the acceleration of each body in length / time², shape (n, 3), of the scalar type of forces.
-    It runs after every drift, with the positions of then. A force that reads velocities reads
-    those of half a step, which makes leapfrog and yoshida4 methods of first order.
-    energy: the same of the potential energy of each body in that force, its mass included,
-    shape (n,); of a pair each body has half. The diagnostics add its sum to the potential energy.
-    Without it the total energy is not conserved.
+    It runs after every drift, with the new positions. A force that reads velocities reads those at
+    half a step, so leapfrog and yoshida4 become methods of first order. energy: a bound kernel for
+    the potential energy of each body in that force, including its mass, shape (n,); each body of a
+    pair has half. The diagnostics add its sum to the potential energy. Without it the total energy
+    is not conserved.
     """
 
     acceleration: lw.Call

@@ -92,24 +92,24 @@ _FIXED = {
 class Simulation:
     """N bodies under their own gravity.
 
-    softening, integrator, gravitational_constant and profile may be assigned: the next step is then
-    that of a new simulation of the same bodies. So may the fields of `bodies` be written, before
-    and after `run`, in its callbacks and between `steps`: forces are computed anew when the next
-    step begins. Other attributes cannot be assigned (`AttributeError`).
+    You may assign softening, integrator, gravitational_constant and profile: the next step is then
+    that of a new simulation of the same bodies. You may also write the fields of `bodies` before
+    and after `run`, in its callbacks and between `steps`: the next step computes the forces again.
+    Other attributes cannot be assigned (`AttributeError`).
 
     Parameters
     ----------
     bodies: a record array with position, mass and velocity (see `physics.RECORDS`), on a device or
-    a mesh; it is advanced in place. On a mesh results have the same bits whatever its parts are.
+    a mesh; it is advanced in place. On a mesh results have the same bits for any number of parts.
     softening: Plummer softening length, >= 0, in units of length.
     integrator: "leapfrog" (kick-drift-kick), "euler" (semi-implicit) or "yoshida4".
     gravitational_constant: G in the units of the bodies.
-    forces: others than gravity (see `Force`).
-    time: the time of the initial state; step: how many steps led to it.
-    plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans`
-    of another simulation on such a device give its bits.
-    search: lw.Tree(...) sums up far bodies in groups, for forces and for the potential energy; None
-    meets every pair. `force_errors` says what that costs.
+    forces: forces besides gravity (see `Force`).
+    time: the time of the initial state; step: the number of steps before it.
+    plan, potential_plan: plans of the kernels of forces and of the potential energy; with the
+    `plans` of another simulation on such a device results have its bits.
+    search: lw.Tree(...) sums far bodies in groups, for forces and for the potential energy; None
+    computes every pair. `force_errors` measures the errors of a tree.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError`
@@ -237,7 +237,7 @@ class Simulation:
 
     @property
     def profile(self) -> Profile | None:
-        """What records where the time goes."""
+        """The profile that records where the time goes."""
         return self._steps.profile
 
     @profile.setter
@@ -253,7 +253,7 @@ class Simulation:
 
     @property
     def bodies(self) -> lw.RecordArray:
-        """They are advanced in place, and may be written to between steps."""
+        """The bodies. They are advanced in place; you may write to them between steps."""
         return self._bodies
 
     @property
@@ -268,13 +268,13 @@ class Simulation:
 
     @property
     def search(self) -> lw.Tree | None:
-        """The tree that far bodies are summed up by; None where every pair is met."""
+        """The tree that sums far bodies in groups; None if every pair is computed."""
         return self._search
 
     @property
     def tree_order(self) -> NDArray[np.int32] | None:
-        """The order of the bodies that the tree is made of, (n,): with it `continue_from` gives the
-        bits of an uninterrupted run. None without a tree.
+        """The order of the bodies in the tree, (n,): with it `continue_from` gives the bits of an
+        uninterrupted run. None without a tree.
         """
         if self._search is None:
             return None
@@ -284,8 +284,8 @@ class Simulation:
 
     @property
     def rebuilds(self) -> int | None:
-        """How often steps of this simulation have built the tree anew, and not only moved it with
-        the bodies: in every 32nd step, and after the bodies were written to. None without a tree.
+        """How often steps of this simulation have rebuilt the tree instead of moving it with the
+        bodies: in every 32nd step, and after the bodies were written to. None without a tree.
         """
         return None if self._search is None else self._rebuilds
 
@@ -301,7 +301,7 @@ class Simulation:
 
     @property
     def plan(self) -> lw.Plan:
-        """The requested fields of the plan of forces."""
+        """The fields of the plan of forces that were requested."""
         return self._law.plan
 
     # ------------------------------------------------------------ advancing
@@ -313,14 +313,14 @@ class Simulation:
 
     @property
     def scene(self) -> Scene:
-        """What a live view shows of it."""
+        """What a live view shows."""
         from lanewise.sims.gravity.live import scene
 
         return scene(self)
 
     @property
     def whole(self) -> WholeSteps:
-        """Its steps as whole ones: who looks between them is `watched` there."""
+        """Its steps as a unit; observers between them register as `watched`."""
         return self._steps.whole
 
     @property
@@ -408,11 +408,11 @@ class Simulation:
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float, order: Any = None) -> None:
-        """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an
-        uninterrupted one, and its forces with the tree of then.
+        """Declare that the bodies are those after `step` steps of `dt`: a resumed run then computes
+        its times like an uninterrupted one, and its forces with the tree of that step.
 
-        order: the `tree_order` of that step, where bodies are searched by a tree. Raises
-        `InputError` for one that does not name each body once.
+        order: the `tree_order` of that step, if there is a tree. Raises `InputError` for an order
+        that does not name each body once.
         """
         if order is not None and self._search is None:
             raise InputError("order= is that of a tree, and this simulation has none; leave it out")
@@ -447,8 +447,8 @@ class Simulation:
 
     @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
-        """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn
-        `every` steps on.
+        """Iterate without end: `for state in simulation.steps(dt, every=10): ...` advances by
+        `every` steps each time.
         """
         check_every(every)
         while True:
@@ -495,9 +495,9 @@ class Simulation:
             return Diagnostics(self.step, self.time, kinetic, potential, momentum, angular, scale)
 
     def force_errors(self, accuracy: float | None = None) -> ForceErrors:
-        """How far the gravity of some bodies, spread evenly over all, is from that of all pairs in
-        float64: errors of |a| relative to it, as the bodies are now. accuracy: of 99 % of them,
-        where there shall be enough bodies to say whether it is kept (None: about 1,024).
+        """The errors of gravity now, for some of the bodies, spread evenly over all: of |a|,
+        relative to all pairs in float64. accuracy: the wanted bound of 99 % of the errors; the
+        sample is then large enough to tell whether it holds (None: about 1,024 bodies).
         """
         self._steps.whole.check()
         self._notice()
@@ -522,11 +522,9 @@ class Simulation:
 
     @property
     def plans(self) -> Plans:
-        """The plans that its kernels over pairs run with, every field decided."""
+        """The complete plans of its kernels over pairs."""
         return self._law.plans
 
     def check_whole(self) -> None:
-        """Raise `StateError` after steps that were stopped in the middle: what is kept of such a
-        state holds nothing.
-        """
+        """Raise `StateError` if steps were stopped in the middle: their state is invalid."""
         self._steps.whole.check()

@@ -44,7 +44,7 @@ WORD_BYTES = 4
 
 
 class FlowWarning(LanewiseWarning):
-    """A flow that can be computed, but whose numbers promise little accuracy or stability."""
+    """The flow can be computed, but its settings promise little accuracy or stability."""
 
 
 def check_tau(tau: float) -> None:

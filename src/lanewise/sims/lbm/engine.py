@@ -138,7 +138,7 @@ class FlowEngine:
 
     @property
     def whole(self) -> WholeSteps:
-        """Its steps as whole ones: who looks between them is `watched` there."""
+        """Its steps as a unit; observers between them register as `watched`."""
         return self._sites.whole
 
     def check_whole(self) -> None:

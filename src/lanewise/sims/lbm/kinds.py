@@ -21,8 +21,8 @@ Or (low, high).
 @frozen
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`:
-    of a moving one, in sites per step.
+    """Bounce-back: the wall lies half a link before its sites, or at its surface. `velocity`: of a
+    moving wall, in sites per step.
     """
 
     name: str

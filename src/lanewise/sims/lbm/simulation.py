@@ -106,32 +106,32 @@ class Simulation:
     collision: the name of a collision operator (see `operators`), with `parameters` of it besides
     omega, for example {"magic": 1 / 4} for "trt"; smagorinsky: the constant of the turbulence
     model, 0 for none.
-    force: a body force on every site, one component a dimension.
+    force: a body force on every site, one component per dimension.
     mask: kinds of the sites, integers of the lattice's shape (0 is fluid), or booleans (true
     is kind 1).
     kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at
     rest.
     surfaces: of walls by their numbers, for example {1: obstacles.Round((20, 20), 5)}: such walls
-    lie there, by interpolated bounce-back, instead of half-way between fluid and solid sites. Of
-    sites on a surface it decides which are walls, not the mask.
+    lie at this surface, by interpolated bounce-back, instead of half-way between fluid and solid
+    sites. For sites on a surface the surface decides which are walls, not the mask.
     edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a
     wall, or (low, high).
-    outflow_speed: of convective outflow, above 0 and at most 1 site per step: about that of what
-    flows out; 1 lets sound out best.
-    density, velocity: the initial state, a uniform argument or arrays with one for each site;
+    outflow_speed: of convective outflow, above 0 and at most 1 site per step. Use about the speed
+    of the flow there; 1 lets sound out best.
+    density, velocity: the initial state, uniform or arrays with one value per site;
     gradient: d u_b / d x_a of the velocity in [..., a, b], whose stress then belongs to the initial
     state.
     precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs),
     "f32" or "f64", by default the precision. streaming: "in-place" (half the memory), "pull" or
-    "push"; layout: by default the device's best.
+    "push"; layout: by default SoA on a CPU, AoSoA on a GPU.
     device: of the populations; or a mesh (`lw.Mesh`, "cuda:*", "cpu*4"), whose parts have at least
-    8 layers each along the slowest axis. Results have the same bits; what is looked at comes to the
-    first device. On a mesh of several processes all of them make the same calls; the first one
-    writes files.
+    8 layers each along the slowest axis. Results have the same bits; fields that you read are
+    copied to the first device. On a mesh of several processes all of them make the same calls; the
+    first one writes files.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
 
-    viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be
-    assigned: the next step is then that of a new simulation with the same populations. Other
+    You may assign viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and
+    profile: the next step is then that of a new simulation with the same populations. Other
     attributes cannot be assigned (`AttributeError`).
 
     Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach
@@ -259,7 +259,7 @@ class Simulation:
 
     @property
     def viscosity(self) -> float:
-        """Kinematic, in sites squared a step."""
+        """Kinematic viscosity, in sites squared per step."""
         return self._settings.viscosity
 
     @viscosity.setter
@@ -295,8 +295,8 @@ class Simulation:
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Those of the collision operator besides omega, read-only; assigned are some or all of
-        them, the others get their defaults.
+        """The parameters of the collision operator besides omega, read-only. Assign some or all of
+        them; the others get their defaults.
         """
         return MappingProxyType(dict(self._settings.parameters))
 
@@ -317,7 +317,7 @@ class Simulation:
 
     @property
     def force(self) -> tuple[float, ...]:
-        """The body force on every site, one component a dimension; () and None are none."""
+        """The body force on every site, one component per dimension; () and None are no force."""
         return self._settings.force
 
     @force.setter
@@ -344,7 +344,7 @@ class Simulation:
 
     @property
     def profile(self) -> Profile | None:
-        """What records where the time goes."""
+        """The profile that records where the time goes."""
         return self._engine.profile
 
     @profile.setter
@@ -354,7 +354,7 @@ class Simulation:
 
     @property
     def settings(self) -> Settings:
-        """All of them, as a checkpoint keeps them."""
+        """All settings, as a checkpoint stores them."""
         return self._settings
 
     @property
@@ -375,14 +375,14 @@ class Simulation:
 
     @property
     def scene(self) -> Scene:
-        """What a live view shows of it."""
+        """What a live view shows."""
         from lanewise.sims.lbm.live import scene
 
         return scene(self)
 
     @property
     def whole(self) -> WholeSteps:
-        """Its steps as whole ones: who looks between them is `watched` there."""
+        """Its steps as a unit; observers between them register as `watched`."""
         return self._engine.whole
 
     def prepare(self) -> None:
@@ -392,8 +392,8 @@ class Simulation:
 
     @checked(InputError)
     def prepare_looks(self, steps: int, *walls: str) -> None:
-        """Compile what shows the flow after `steps` more steps, one at least, and the force on the
-        walls of these names.
+        """Compile the kernels that read the flow after `steps` more steps, at least one, and the
+        force on the walls of these names.
         """
         check_steps(steps)
         self._check_walls(walls)
@@ -402,7 +402,7 @@ class Simulation:
 
     @checked(InputError)
     def advance(self, steps: int) -> None:
-        """Take `steps` steps and wait for them, without looking at the result.
+        """Take `steps` steps and wait for them, without checking the result.
 
         On CUDA they run as graphs.
 
@@ -425,8 +425,8 @@ class Simulation:
         return self._engine.explain()
 
     def check(self) -> None:
-        """Raise `InputError` when the flow has blown up: it names the site and between which
-        steps.
+        """Raise `InputError` if the flow has diverged: it names the site, and the steps between
+        which it happened.
         """
         with span(self.profile, "observe", name="check"), on(self.settings.device):
             self._guard.check(self, *self._moments())
@@ -444,10 +444,10 @@ class Simulation:
 
         Checks periodically. progress: with a bar.
 
-        Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that
-        goes up and down from site to site (`stagger`): it is looked for at the end, if there were
-        256 steps since the last look. Warns, once, where the mass of a box without openings is no
-        longer what it was, and where that of one whose openings hold no density runs away.
+        Raises `InputError` if the flow diverges. Warns (`FlowWarning`), once, of a velocity that
+        alternates from site to site (`stagger`); this is checked at the end, if there were 256
+        steps since the last check. Warns, once, if the mass of a box without openings has changed,
+        and if the mass of a box drifts because no opening fixes a density.
         """
         check_steps(steps)
         check_every(every)
@@ -474,7 +474,7 @@ class Simulation:
 
     @property
     def mesh(self) -> lw.Mesh | None:
-        """Where the sites lie, if that is a mesh."""
+        """The mesh of the sites, if there is one."""
         return self._mesh
 
     @property
@@ -488,12 +488,12 @@ class Simulation:
 
     @property
     def sites(self) -> int:
-        """All of the box, with those of walls."""
+        """The number of sites of the box, including walls."""
         return math.prod(self.settings.shape)
 
     @property
     def fluid_sites(self) -> int:
-        """Those that are updated: all but walls."""
+        """The number of sites that are updated: all but walls."""
         return self._fluid
 
     @property
@@ -503,7 +503,7 @@ class Simulation:
 
     @property
     def interpolated_links(self) -> int:
-        """How many links are cut where a surface is; all other links that walls cut are so
+        """The number of links that are cut at a surface; all other links that walls cut are cut
         half-way.
         """
         return self._engine.interpolated_links
@@ -542,8 +542,8 @@ class Simulation:
         return self._seen[1], self._seen[2]
 
     def stagger(self) -> Stagger:
-        """How much the velocity goes up and down from site to site, and where most: flows do not,
-        waves that walls hardly damp do.
+        """How much the velocity alternates from site to site, and where most. Flows do not
+        alternate; this comes from waves that walls hardly damp.
         """
         with span(self.profile, "observe", name="stagger"):
             return find_stagger(self.velocity, self.solid, self.settings.device)
@@ -556,8 +556,8 @@ class Simulation:
 
     @property
     def first_mass(self) -> float | None:
-        """The mass at the start of the run, also before any checkpoint; None after one that does
-        not tell it and before `run`.
+        """The mass at the start of the run, even before any checkpoint; None before `run`, and
+        after a checkpoint that does not have it.
         """
         return self._guard.first_mass
 
@@ -567,9 +567,9 @@ class Simulation:
         shape (D,), in lattice units.
 
         It is the momentum that the fluid lost to them in the last step. After a sudden start it
-        goes up and down from one step to the next (Ladd 1994): the mean over two is the force. It
-        means nothing before the first step. Raises `InputError` for a name that no wall has, and
-        for a wall that is nowhere: no site of the mask and no edge has it.
+        alternates from step to step (Ladd 1994): the mean over two steps is the force. It is
+        meaningless before the first step. Raises `InputError` for a name that no wall has, and for
+        a wall that no site of the mask and no edge has.
         """
         self._check_walls(names)
         with span(self.profile, "observe", name="force"):
@@ -593,7 +593,7 @@ class Simulation:
 
     @property
     def bytes_per_site(self) -> float:
-        """What a step reads and writes of memory for a fluid site."""
+        """The bytes that a step reads and writes for a fluid site."""
         return self._engine.bytes_per_site
 
     # ------------------------------------------------------------ keeping
@@ -615,8 +615,8 @@ class Simulation:
         layout: str | None = None,
         profile: Profile | None = None,
     ) -> Simulation:
-        """The simulation of a checkpoint, to the bit where nothing is changed, whatever the number
-        of parts that it ran on and continues on; else its populations are converted.
+        """Continue the simulation of a checkpoint, bitwise identical if no option changes, for any
+        number of parts before and after; otherwise its populations are converted.
         """
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 

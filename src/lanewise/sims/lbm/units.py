@@ -128,7 +128,7 @@ class Units:
 
     @property
     def nu(self) -> float:
-        """Kinematic viscosity in sites squared a step."""
+        """Kinematic viscosity in sites squared per step."""
         return self.viscosity_m2_s * self.step_s / self.cell_m**2
 
     @property
@@ -155,16 +155,14 @@ class Units:
 
     @property
     def grid_reynolds(self) -> float:
-        """Reynolds number of one site; beyond about 10 most collision operators blow up where the
+        """Reynolds number of one site; above about 10 most collision operators diverge where the
         flow is not smooth.
         """
         return self.lattice_velocity / self.nu
 
     @checked(InputError)
     def check(self, collision: str = "bgk") -> None:
-        """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another
-        one's name.
-        """
+        """Warn (FlowWarning) if this tau does not suit the collision operator of that name."""
         warn_tau(self.tau, collision)
 
     def describe(self) -> str:
@@ -203,7 +201,7 @@ class Units:
         return round(steps)
 
     def velocity_to_si(self, velocity: ArrayLike) -> Floats:
-        """Sites a step to metres per second."""
+        """Sites per step to metres per second."""
         return _scaled(velocity, self.velocity_m_s / self.lattice_velocity)
 
     def velocity_to_lattice(self, velocity: ArrayLike) -> Floats:
@@ -211,7 +209,7 @@ class Units:
         return _scaled(velocity, self.lattice_velocity / self.velocity_m_s)
 
     def acceleration_to_si(self, acceleration: ArrayLike) -> Floats:
-        """Sites a step squared (a body force a mass) to metres per second squared."""
+        """Sites per step squared (a body force per mass) to metres per second squared."""
         return _scaled(acceleration, self.cell_m / self.step_s**2)
 
     def acceleration_to_lattice(self, acceleration: ArrayLike) -> Floats:
@@ -233,17 +231,21 @@ class Units:
         return _scaled(density, self.density_kg_m3)
 
     def density_to_lattice(self, density: ArrayLike) -> Floats:
-        """Kilograms a cubic metre to the lattice density."""
+        """Kilograms per cubic metre to the lattice density."""
         return _scaled(density, 1 / self.density_kg_m3)
 
     @checked(InputError)
     def force_to_si(self, force: ArrayLike, dimensions: int) -> Floats:
-        """Force from lattice units to newtons (`dimensions` 3), or newtons a metre of depth (2)."""
+        """Force from lattice units to newtons (`dimensions` 3), or newtons per metre of depth
+        (2).
+        """
         return _scaled(force, self._newtons(dimensions))
 
     @checked(InputError)
     def force_to_lattice(self, force: ArrayLike, dimensions: int) -> Floats:
-        """Force in newtons (`dimensions` 3), or newtons a metre of depth (2), to lattice units."""
+        """Force in newtons (`dimensions` 3), or newtons per metre of depth (2), to lattice
+        units.
+        """
         return _scaled(force, 1 / self._newtons(dimensions))
 
     @property

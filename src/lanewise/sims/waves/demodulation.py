@@ -137,7 +137,7 @@ def atoms(
 ) -> Atoms:
     """The atoms of one of the templates, by its number.
 
-    Raises InputError for one that there is not, and as `f_statistic` does.
+    Raises InputError for a number without a template, and the errors of `f_statistic`.
     """
     check_terms(dterms)
     if not 0 <= number < len(templates):

@@ -158,8 +158,7 @@ def check_most(most: int) -> None:
 
 
 class MapSearch:
-    """A search that was made ready: its data stay on the device from call to call, and so does what
-    kernels are bound to.
+    """A prepared search: its data and bound kernels stay on the device between calls.
 
     Attributes:
         buffers: 2 on a device to compute the next maps while the host finishes the last, 1 for one
@@ -248,11 +247,11 @@ def search_maps(
     """The most significant candidates, at most `most`, of the maps of each point (alpha, delta,
     f1dot), in their order.
 
-    announce: is called with the memory that a search on a device takes, before it begins.
+    announce: called with the memory that a search on a device needs, before it begins.
 
-    Neighbours among the points that have one direction, and directions with the same spin-downs,
-    are computed together on a device. For the others see `MapSearch`, which keeps what is loaded
-    for more points. Raises InputError where the memory of a device does not suffice.
+    Adjacent points with the same direction, and directions with the same spin-downs, are computed
+    together on a device. For the other arguments see `MapSearch`, which keeps the loaded data for
+    further points. Raises InputError where the memory of a device does not suffice.
     """
     search = MapSearch(
         grids, ephemeris, device=device, method=method, kernel=kernel, buffers=buffers, part=part

@@ -31,7 +31,7 @@ EARTH = 6_378_136.6 / SPEED_OF_LIGHT * (2 * math.pi / 86_164.09053) ** 2
 
 
 class SignalLossWarning(LanewiseWarning):
-    """2F can be computed, but is lower than that of the signal by what is stated."""
+    """2F can be computed, but may be lower than that of the signal by the stated amount."""
 
 
 def mismatch(freq: float, duration: float, orbit: Orbit | None = None, f1dot: float = 0.0) -> float:

@@ -238,7 +238,7 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
     """Stacks of at most `duration` seconds, from the first SFT on; the next one begins with the
     first SFT that no longer fits.
 
-    count: how many at most. Gaps longer than a stack leave no empty ones.
+    count: the most stacks. Gaps longer than a stack leave no empty stacks.
     """
     check_setting("stack", duration)
     if count is not None:

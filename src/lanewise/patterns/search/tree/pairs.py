@@ -47,9 +47,9 @@ from lanewise.patterns.search.tree.shape import HEIGHTS, PARENTS, TREE
 LOCALS = own("tree.locals")  # the expansions around the targets of nodes
 LISTS, LENGTHS = own("tree.lists"), own("tree.lengths")  # of each node what it left, and how many
 QUEUES = own("tree.queues")  # of each thread what is far from its node and was not added yet
-QUEUE = 128  # nodes of a queue: 16 bytes an element of a tree with leaves of 32
+QUEUE = 128  # nodes of a queue: 16 bytes per element of a tree with leaves of 32
 HOST_QUEUE = 8  # the same on a CPU, whose threads do not wait for each other
-ROOM = 128  # nodes of a list: 64 bytes an element of a tree with leaves of 16
+ROOM = 128  # nodes of a list: 64 bytes per element of a tree with leaves of 16
 LAYOUT = AoAS()
 TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
 

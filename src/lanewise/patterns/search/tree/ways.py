@@ -41,7 +41,7 @@ WALK = Pattern(
     default_plan=default_plan,
     grain=_targets,
 )
-"""One target an element."""
+"""One target per element."""
 
 
 def _shape(
@@ -74,4 +74,4 @@ def _shape(
 
 
 GROUP_WALK = replace(WALK, name="tree walk in groups", grain=_groups, shape=_shape)
-"""One group of targets an element: a warp, or lanes of SIMD registers."""
+"""One group of targets per element: a warp, or lanes of SIMD registers."""

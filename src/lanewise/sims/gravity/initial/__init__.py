@@ -42,12 +42,11 @@ def make_initial_conditions(
 ) -> Particles:
     """The bodies of an initial condition; the same arguments give the same bits.
 
-    name: one of `INITIAL_CONDITIONS`, `script.py:function`, or a function that gives positions and
-    velocities (n, 3) and masses (n,), by name or in this order; `arguments` are those of the
-    function. bodies: None stands for the only possible number, the function's own, or 16384.
-    seed: None stands for 0. Raises `InputError` for an unknown name, a number of bodies that `name`
-    cannot have, a negative seed, one where nothing is random, and what a function gives that are no
-    bodies.
+    name: one of `INITIAL_CONDITIONS`, `script.py:function`, or a function that returns positions
+    and velocities (n, 3) and masses (n,), by name or in this order; `arguments` are those of the
+    function. bodies: None is the only possible number, the function's own default, or 16384.
+    seed: None is 0. Raises `InputError` for an unknown name, a number of bodies that `name` cannot
+    have, a negative seed, a seed if nothing is random, and a function that does not return bodies.
     """
     check_seed(seed or 0)
     if bodies is not None and bodies <= 0:

@@ -180,7 +180,7 @@ class Case:
         drive: str | None = None,
         obstacle: Obstacle | None = None,
     ) -> Request:
-        """What is requested, completed; InputError for what the case does not have."""
+        """The completed request; raises InputError for settings that the case does not have."""
         chosen_lattice = self.lattices[0] if lattice is None else lattice.upper()
         if chosen_lattice not in self.lattices:
             asked = near(chosen_lattice, self.lattices)
@@ -210,7 +210,7 @@ class Case:
         return chosen
 
     def setup(self, **asked: Any) -> Setup:
-        """The flow for these wishes (see `request`)."""
+        """The flow with these settings (see `request`)."""
         return self.make(self.request(**asked))
 
 

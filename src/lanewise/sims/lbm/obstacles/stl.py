@@ -72,7 +72,7 @@ def stl_solid(
     rule: Rule = "winding",
     report: Report | None = None,
 ) -> Solid:
-    """`stl_mask` with the surface of the mesh, which says where it cuts links."""
+    """`stl_mask` with the surface of the mesh, which determines where it cuts links."""
     return mesh_solid(
         read_mesh(path),
         shape,

@@ -64,7 +64,7 @@ class Surface(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solid:
-    """A body: its sites, and its surface where that is known better than by them."""
+    """A body: its sites, and its surface if it is known more exactly."""
 
     mask: Mask
     surface: Surface | None = None
@@ -172,9 +172,9 @@ def point(values: Sequence[float]) -> tuple[float, ...]:
 def disc(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
     """Sites of a box (ny, nx) at most `radius` from `centre` = (x, y).
 
-    Half-way walls lie between solid and fluid sites, so the disc that the flow meets has a radius
-    of about `radius`. Raises InputError for a box of another dimension, a centre that is no point
-    and a radius that is not positive.
+    Half-way walls lie between solid and fluid sites, so the disc in the flow has a radius of about
+    `radius`. Raises InputError for a box of another dimension, an invalid centre, and a radius that
+    is not positive.
     """
     _check_axes("disc", shape, 2, "cylinder")
     return _ball(shape, check_point("centre", centre, "xy"), radius, "xy")
@@ -209,8 +209,8 @@ def cylinder(shape: Sequence[int], centre: Sequence[float], radius: float, axis:
 def box(shape: Sequence[int], centre: Sequence[float], size: Sequence[float]) -> Mask:
     """Sites in the box of edges `size` = (x, y) or (x, y, z) about `centre`.
 
-    A whole edge of n holds n sites wherever it lies: of two opposite faces that both go through
-    centres of sites, the lower one's sites are solid. Raises InputError for points of another
+    An edge of integer length n holds n sites wherever it lies: if two opposite faces go through
+    centres of sites, those on the lower face are solid. Raises InputError for points of another
     dimension than the shape.
     """
     sizes = check_shape(shape)
@@ -259,7 +259,7 @@ def porous(
     Grains are added at random sites until at least `solid_fraction` of the sites are solid: the
     excess is below one grain. The same arguments give the same mask. Raises InputError for a
     fraction outside of 0 to 1 (exclusive), a radius that is not positive, a negative seed, and a
-    box that does not hold one grain.
+    box smaller than one grain.
     """
     sizes = check_shape(shape)
     if not 0 < solid_fraction < 1:

@@ -18,7 +18,7 @@ _PATTERN = re.compile(
 @frozen
 @dataclass(frozen=True, slots=True)
 class SftName:
-    """What the name of a file says.
+    """The content of a file name.
 
     Attributes:
         detector: two characters, for example H1
@@ -58,7 +58,9 @@ class SftName:
 
 @checked(InputError)
 def parse_name(name: str) -> SftName:
-    """What a name says; raises InputError for a name that does not follow the convention."""
+    """The content of a file name; raises InputError for a name that does not follow the
+    convention.
+    """
     match = _PATTERN.fullmatch(name)
     if match is None or match["site"] != match["detector"][0]:
         raise InputError(

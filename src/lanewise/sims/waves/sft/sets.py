@@ -160,8 +160,8 @@ class SftSet:
         return max(int(d.end[-1]) for d in self.detectors)
 
     def between(self, start: int, end: int) -> SftSet:
-        """The SFTs whose starts lie in start <= t < end, GPS nanoseconds; detectors without any are
-        gone.
+        """The SFTs whose starts lie in start <= t < end, GPS nanoseconds; detectors without SFTs
+        are dropped.
         """
         parts = (d.chosen((d.start >= start) & (d.start < end)) for d in self.detectors)
         return replace(self, detectors=tuple(p for p in parts if len(p)))

@@ -47,14 +47,14 @@ class Window:
 
     @property
     def code(self) -> int:
-        """What stands in the header."""
+        """The number in the header."""
         if self.name in WITHOUT_PARAMETER:
             return WITHOUT_PARAMETER.index(self.name)
         return (STEPS + 1) * (1 + WITH_PARAMETER.index(self.name)) + round(STEPS * self.parameter)
 
     @property
     def short(self) -> str:
-        """What stands in the names of public files."""
+        """The letter in the names of public files."""
         return SHORT[self.name] + (
             str(round(STEPS * self.parameter)) if self.name in WITH_PARAMETER else ""
         )

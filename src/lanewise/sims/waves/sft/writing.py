@@ -18,7 +18,7 @@ from lanewise.support.errors import InputError
 def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> Path:
     """Write the SFTs of a detector into one file, in the order of time; returns its path.
 
-    What was read from a little-endian file with all of its bins is written byte for byte as it was.
+    SFTs that were read completely from a little-endian file are written byte for byte as they were.
     Raises InputError for a file that exists (without `overwrite`) or that the system does not let
     be written.
     """
@@ -49,8 +49,8 @@ def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> P
 def write_sfts(
     folder: FilePath, sfts: SftSet, label: str = "", overwrite: bool = False
 ) -> list[Path]:
-    """Write one file a detector into a folder, made if it is not there, under the name that
-    LIGO-T040164 gives it; returns the paths.
+    """Write one file per detector into a folder, which is created if necessary, with names by
+    LIGO-T040164; returns the paths.
 
     Errors: see `write_file`.
     """
