@@ -18,6 +18,7 @@ from lanewise.analysis.operation_costs import latency_of
 from lanewise.analysis.region import SECTOR, Pattern, Region, Values
 from lanewise.analysis.sampling import Known, Sample, value_of
 from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import reads, rewrite, subexpressions
 
 # by the number of an index, who accesses which buffer with it
 Addresses = Mapping[int, list[tuple[Region, str]]]
@@ -209,6 +210,22 @@ def _numbers(rows: Sample) -> Sample:
     return 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
 
 
+def meaning(e: ir.Expression, meant: Mapping[str, ir.Expression]) -> ir.Expression:
+    """An expression with what whole numbers stand for in their place."""
+    if not meant:
+        return e
+    return rewrite(e, lambda x: meant.get(x.name, x) if isinstance(x, ir.Local) else x)
+
+
+def _is_sum(e: ir.Expression, variable: str) -> bool:
+    """Whether neighbours along a variable are as far apart everywhere, as a compiler sees it."""
+    return not any(
+        isinstance(x, ir.Call | ir.Select) or (isinstance(x, ir.Binary) and x.operator in "//%")
+        for x in subexpressions(e)
+        if variable in reads(x)
+    )
+
+
 def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: str) -> Lie:
     """The same on a CPU, for elements or sources that neighbour each other in a SIMD register.
 
@@ -218,7 +235,7 @@ def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: st
     places = None
     if base is not None:
         places = value_of(index, {**samples, variable: np.asarray(base) + np.arange(SIMD_SAMPLE)})
-    if places is None:
+    if places is None or not _is_sum(index, variable):
         return Lie("gathered", 1.0, 0.0)
     distances = np.unique(
         np.diff(np.broadcast_to(places, (*np.shape(places)[:-1], SIMD_SAMPLE)), axis=-1)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from lanewise.analysis.instructions import mix
+from lanewise.analysis.lanes_of_loops import has_lanes
 from lanewise.analysis.leaving import leaves
 from lanewise.analysis.region import (
     SECTOR,
@@ -25,7 +26,14 @@ from lanewise.analysis.region import (
     Unknown,
     Values,
 )
-from lanewise.analysis.region_costs import Touch, lie_along_simd, lie_of_warp, note_sectors, settle
+from lanewise.analysis.region_costs import (
+    Touch,
+    lie_along_simd,
+    lie_of_warp,
+    meaning,
+    note_sectors,
+    settle,
+)
 from lanewise.analysis.sampling import (
     WARP,
     Known,
@@ -121,7 +129,7 @@ class _Walk:
     """One way through a kernel, for threads whose coordinates stand in `samples`.
 
     `simd` is the variable whose neighbours share a SIMD register, on a CPU; `warps` are those of
-    the launch.
+    the launch. `meant`: what whole numbers stand for in a loop whose rounds LLVM makes lanes of.
     """
 
     def __init__(
@@ -129,7 +137,8 @@ class _Walk:
     ) -> None:
         self.kernel = kernel
         self.samples = samples
-        self.simd = simd
+        self.simd = self.elements = simd
+        self.meant: dict[str, ir.Expression] | None = None
         self.all_warps = warps
         self.least = least
         self.given_turns = {
@@ -206,6 +215,8 @@ class _Walk:
                 case ir.Assign():
                     env[s.name] = self.values.number(s.value, env, here)
                     self.samples[s.name] = value_of(s.value, self.samples)
+                    if self.meant is not None and s.value.type.is_integer:
+                        self.meant[s.name] = meaning(s.value, self.meant)
                 case ir.Load() | ir.Store() | ir.Scatter() | ir.CopyLanes():
                     self.move(s, env, here)
                 case ir.For() | ir.While():
@@ -261,7 +272,7 @@ class _Walk:
             self.early.append(_name(s))
             trips = np.zeros_like(trips) if self.least else trips
         unroll = self.unroll(s, trips) if isinstance(s, ir.For) else 1.0
-        weight, active, simd = self.weight, self.active, self.simd
+        weight, active, simd, meant = self.weight, self.active, self.simd, self.meant
         per_warp = np.broadcast_to(trips, active.shape)
         self.weight = weight * per_warp.max(axis=1, initial=0)
         self.active = active & (per_warp > 0)
@@ -281,14 +292,20 @@ class _Walk:
         if isinstance(s, ir.For):
             env[s.variable] = self.values.leaf(s.variable, s.start.type, region)
             self.samples[s.variable] = at
-            self.simd = s.variable if simd and role == "sources" else simd
+            if simd and (role == "sources" or self.is_in_lanes(s)):
+                self.simd = s.variable
+                self.meant = {} if role != "sources" else meant
         else:
             self.values.want(s.condition, env, region)
         self.block(s.body, env, region)
         self.hand_over({n: env[n] for n in carried}, env, here)
-        self.weight, self.active, self.simd = weight, active, simd
+        self.weight, self.active, self.simd, self.meant = weight, active, simd, meant
         if region.trips > 0:
             region.instructions += mix(LOOP_OVERHEAD).times(1 / unroll)
+
+    def is_in_lanes(self, s: ir.For) -> bool:
+        """Whether LLVM makes lanes of the rounds of a loop over points or over a point's values."""
+        return self.simd == self.elements and self.kernel.pattern.over_points and has_lanes(s)
 
     def turns(
         self, s: ir.For | ir.While, env: Environment, here: Region
@@ -320,6 +337,8 @@ class _Walk:
 
     def unroll(self, s: ir.For, trips: Sample) -> float:
         most = max(1.0, float(np.max(trips, initial=1)))
+        if self.meant is not None:  # its rounds are written out, their places literals
+            return float("inf")
         if s.unroll == 0:
             return most
         if self.on_gpu and s.role == "sources":
@@ -337,6 +356,8 @@ class _Walk:
             self.values.roots.append(value.number)
             env[name] = self.values.leaf(name, self.values.type_of(value), to)
             self.samples[name] = None
+            if self.meant is not None:
+                self.meant.pop(name, None)
 
     def branch(self, s: ir.If, env: Environment, here: Region) -> Returned:
         condition = value_of(s.condition, self.samples)
@@ -464,7 +485,7 @@ class _Walk:
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
         simd, samples, step = self.simd, self.samples, None if self.least else self.gather_step
         lie = (
-            lie_along_simd(index, size, samples, simd)
+            lie_along_simd(meaning(index, self.meant or {}), size, samples, simd)
             if simd
             else lie_of_warp(places, self.active, size, step)
         )

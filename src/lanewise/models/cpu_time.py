@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import WORK
 from lanewise.ir.traverse import adds_in_order
 from lanewise.models.devices import UNTOLD, DeviceModel
@@ -82,14 +83,29 @@ def _memory_seconds(nbytes: float, device: DeviceModel) -> float:
 def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> dict[str, float]:
     """Seconds that every unit of all cores together works, memory aside."""
     units: Counter[str] = Counter()
+    lanes = _lanes(work.kernel.body)
     for r in work.regions:
-        units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
+        cycles = _region_cycles(r, device, points=work.kernel.pattern.over_points)
+        units.update(
+            {u: c * r.executions * (lanes if u in _OF_EACH_LANE else 1) for u, c in cycles.items()}
+        )
     bits = vector_bits or device.preferred_bits
     gain = device.vector_gain if bits == device.vector_bits > CALIBRATED_BITS else 1.0
     return {
         u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0)
         for u, c in units.items()
     }
+
+
+def _lanes(block: ir.Block) -> int:
+    """The lanes that run the statements of an element together, where a pass has made some: they
+    are written once for all of them.
+    """
+    match block:
+        case (ir.Parallel(body=(ir.Parallel(extent=ir.Literal(value=lanes)),)),):
+            return int(lanes)
+        case _:
+            return 1
 
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
@@ -105,8 +121,10 @@ def _grain(work: KernelWork, counts: dict[str, float]) -> int:
     )
 
 
-def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
-    """Cycles of one core for one element's (or source's) share of a region, by unit."""
+def _region_cycles(r: Region, device: DeviceModel, *, points: bool) -> dict[str, float]:
+    """Cycles of one core for one element's (or source's) share of a region, by unit. points: of
+    an index space, which read so much of each other's that whole registers count as well.
+    """
     i = r.instructions
     calls = sum(n for (operation, _), n in r.operations.items() if operation in _LIBRARY)
     scalar = calls > 0  # what is not vectorised
@@ -134,12 +152,14 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
         "integer": (i["integer"] + i["compare"] + i["select"] + i["extreme"])
         / (SCALAR_PIPES if scalar else device.int_lanes),
         "conversion": (i["conversion"] + CONVERSION_OPERATIONS * i["wide conversion"]) / wide,
-        "loads": _load_cycles(r),
+        "loads": _load_cycles(r, GATHERED_CYCLES / device.fp32_lanes if points else 0.0),
         "calls": calls * CALL_CYCLES,
     }
 
 
 _VECTORISED = frozenset({"fp32", "fp64", "conversion", "integer"})
+# places are computed for all lanes at once
+_OF_EACH_LANE = frozenset({"fp32", "fp64", "conversion", "special", "calls"})
 _ARITHMETIC = ("+", "-", "*", "fused", "min", "max", "select", "fma", "mix", "abs")
 _LIBRARY = frozenset(["gamma"])
 # operations of SIMD registers that a function takes for float32 and for float64
@@ -175,13 +195,15 @@ def _pipes(operations: dict[str, float]) -> float:
     return sum(n * (ADD_SHARE if k in ("+", "-") else 1.0) for k, n in operations.items())
 
 
-def _load_cycles(r: Region) -> float:
-    """What it costs to bring scalars into SIMD lanes that do not lie side by side."""
+def _load_cycles(r: Region, streamed: float) -> float:
+    """What it costs to bring scalars into SIMD lanes that do not lie side by side, and so much
+    for each that does.
+    """
     together: Counter[tuple[str, float]] = Counter()
     for a in r.accesses:
         if a.pattern in ("strided", "gathered"):
             together[a.buffer.partition("/")[0], a.wavefronts] += 1
-    return sum(
+    return streamed * sum(a.pattern == "streamed" for a in r.accesses) + sum(
         n
         * (SHUFFLED_CYCLES if 1 < distance <= WIDEST_SHUFFLE and n >= distance else GATHERED_CYCLES)
         for (_, distance), n in together.items()

@@ -1,0 +1,107 @@
+"""Which loops of a kernel for a CPU LLVM takes several rounds of at once, as lanes of SIMD registers.
+
+    parallel for y: for x in range(n): for u in range(3): s = s + a[y, x + u]     the one over x
+    parallel for y: for k in range(n): s = s + a[y, k], in any order              the one over k
+It does so for innermost loops, after it has written out short ones whose rounds the text counts.
+What a round hands on to the next has to be a sum that may be added in any order, or a
+whole number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lanewise.analysis.reductions import first_access
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import blocks, expressions, statements, subexpressions, writes
+
+# expressions and accesses, up to which LLVM writes the rounds of a loop out
+WRITTEN_OUT = 900
+_ALONE = (ir.While, ir.Break, ir.Continue, ir.Return, ir.DeclareArray, ir.Scatter)
+
+
+def has_lanes(loop: ir.For) -> bool:
+    """Whether the rounds of a loop go together."""
+    inside = list(statements(loop.body))
+    if any(isinstance(s, _ALONE) for s in inside) or size_written_out(loop) <= WRITTEN_OUT:
+        return False
+    if any(_keeps_apart(x) for s in inside for e in expressions(s) for x in subexpressions(e)):
+        return False
+    if any(size_written_out(s) > WRITTEN_OUT for s in _outer_loops(loop.body)):
+        return False
+    return not _touched_elsewhere(inside) and all(
+        _is_free(s)
+        for name in dict.fromkeys(n for s in inside for n in writes(s))
+        if first_access(loop.body, name) == "read"
+        for s in inside
+        if name in writes(s)
+    )
+
+
+def _keeps_apart(e: ir.Expression) -> bool:
+    """Whether registers have no instruction for an operation: division of whole numbers."""
+    return (
+        isinstance(e, ir.Binary)
+        and e.operator in ("//", "%")
+        and e.type.is_integer
+        and not isinstance(e.right, ir.Literal)
+    )
+
+
+def size_written_out(loop: ir.For) -> float:
+    """Expressions and accesses of all rounds of a loop; no end where the text does not count
+    them.
+    """
+    ends = (loop.start, loop.stop, loop.step)
+    if not all(isinstance(e, ir.Literal) for e in ends):
+        return float("inf")
+    start, stop, step = (int(e.value) for e in ends if isinstance(e, ir.Literal))
+    return len(range(start, stop, step)) * _size(loop.body) if step else float("inf")
+
+
+def _size(block: ir.Block) -> float:
+    total = 0.0
+    for s in block:
+        total += isinstance(s, ir.Load | ir.Store | ir.If)
+        total += sum(
+            not isinstance(x, ir.Local | ir.Literal)
+            for e in expressions(s)
+            for x in subexpressions(e)
+        )
+        if isinstance(s, ir.For):
+            total += size_written_out(s)
+        else:
+            total += sum(map(_size, blocks(s)))
+    return total
+
+
+def _outer_loops(block: ir.Block) -> Iterator[ir.For]:
+    for s in block:
+        if isinstance(s, ir.For):
+            yield s
+        else:
+            for inner in blocks(s):
+                yield from _outer_loops(inner)
+
+
+def _touched_elsewhere(inside: list[ir.Statement]) -> bool:
+    """Whether what is written may be read in another round."""
+    stored = {(s.buffer, s.index) for s in inside if isinstance(s, ir.Store)}
+    buffers = {b for b, _ in stored}
+    return any(
+        isinstance(s, ir.Load) and s.buffer in buffers and (s.buffer, s.index) not in stored
+        for s in inside
+    )
+
+
+def _is_free(s: ir.Statement) -> bool:
+    """Whether what a statement makes of a variable that rounds hand on may be made in any
+    order.
+    """
+    if not isinstance(s, ir.Assign):
+        return False
+    match s.value:
+        case ir.Binary(free=True):
+            return True
+        case value:
+            return value.type.is_integer
