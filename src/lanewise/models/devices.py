@@ -314,7 +314,7 @@ def _cpu_model() -> DeviceModel:
         l2_bytes=1 << 20,
         limits=None,
         schedulers=1,
-        launch_seconds=18e-6,
+        launch_seconds=4e-6,
         graph_launch_seconds=0.0,
         vector_bits=bits,
         preferred_bits=_preferred_bits(),

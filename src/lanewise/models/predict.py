@@ -32,7 +32,7 @@ from lanewise.runtime.occupancy import (
 )
 
 NOTHING_UNKNOWN = Unknown()
-ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
+ALONE_SECONDS = 1e-6  # a call that stays on the thread that makes it, on a CPU
 
 
 @dataclass(frozen=True, slots=True)
