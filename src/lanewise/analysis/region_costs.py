@@ -172,6 +172,10 @@ class Lie:
     wavefronts: float
 
 
+# of a whole register of lanes, for which a block's one access stands
+OF_LANES = Lie("gathered", 1.0, 0.0)
+
+
 def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | None = None) -> Lie:
     """The lie of `size` bytes per thread at these elements; None for places that data tell.
 

@@ -27,6 +27,7 @@ from lanewise.analysis.region import (
     Values,
 )
 from lanewise.analysis.region_costs import (
+    OF_LANES,
     Touch,
     lie_along_simd,
     lie_of_warp,
@@ -138,6 +139,7 @@ class _Walk:
         self.kernel = kernel
         self.samples = samples
         self.simd = self.elements = simd
+        self.of_lanes = False  # whether an element is a block of lanes, as a pass made them
         self.meant: dict[str, ir.Expression] | None = None
         self.all_warps = warps
         self.least = least
@@ -235,6 +237,8 @@ class _Walk:
     def other(self, s: ir.Statement, env: Environment, here: Region) -> None:
         """Statements that are little more than their expressions, nested blocks and results."""
         values = [self.values.want(e, env, here) for e in expressions(s)]
+        if isinstance(s, ir.Parallel):  # what the first lane does, the others do with it
+            self.of_lanes, self.samples[s.variable] = True, np.asarray(0)
         for inner in blocks(s):
             self.block(inner, env, here)
         for name in writes(s):
@@ -486,6 +490,8 @@ class _Walk:
         simd, samples, step = self.simd, self.samples, None if self.least else self.gather_step
         lie = (
             lie_along_simd(meaning(index, self.meant or {}), size, samples, simd)
+            if simd and not self.of_lanes
+            else OF_LANES
             if simd
             else lie_of_warp(places, self.active, size, step)
         )
