@@ -97,7 +97,7 @@ def wrapped(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32]
 
 
 POINTWISE = (edges_of_a_picture, mosaic, wave, column_of_five, upwind)
-LANES = {k: "x" for k in POINTWISE} | {sums_of_rows: "k", running_sums: "", weighted_columns: "", wrapped: ""}
+LANES = dict.fromkeys(POINTWISE, "x") | {sums_of_rows: "k", running_sums: "", weighted_columns: "", wrapped: ""}
 named = pytest.mark.parametrize("kernel", LANES, ids=lambda k: k.__name__)
 
 

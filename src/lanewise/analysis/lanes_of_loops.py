@@ -1,10 +1,9 @@
-"""Which loops of a kernel for a CPU LLVM takes several rounds of at once, as lanes of SIMD registers.
+"""Which loops of a kernel for a CPU become lanes of SIMD registers by LLVM: several rounds at once.
 
     parallel for y: for x in range(n): for u in range(3): s = s + a[y, x + u]     the one over x
     parallel for y: for k in range(n): s = s + a[y, k], in any order              the one over k
 It does so for innermost loops, after it has written out short ones whose rounds the text counts.
-What a round hands on to the next has to be a sum that may be added in any order, or a
-whole number.
+What a round hands on to the next has to be a sum that may be added in any order, or a whole number.
 """
 
 from __future__ import annotations
