@@ -3,7 +3,7 @@
     parallel for y: for x in range(n): for u in range(3): s = s + a[y, x + u]     the one over x
     parallel for y: for k in range(n): s = s + a[y, k], in any order              the one over k
 It does so for innermost loops, after it has written out short ones whose rounds the text counts.
-What a round hands on to the next has to be a sum that may be added in any order, or a whole number.
+What a round hands on to the next has to be a sum that may be added in any order, or an integer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def has_lanes(loop: ir.For) -> bool:
 
 
 def _keeps_apart(e: ir.Expression) -> bool:
-    """Whether registers have no instruction for an operation: division of whole numbers."""
+    """Whether registers have no instruction for an operation: division of integers."""
     return (
         isinstance(e, ir.Binary)
         and e.operator in ("//", "%")

@@ -215,7 +215,7 @@ def _numbers(rows: Sample) -> Sample:
 
 
 def meaning(e: ir.Expression, meant: Mapping[str, ir.Expression]) -> ir.Expression:
-    """An expression with what whole numbers stand for in their place."""
+    """An expression with what integer variables stand for in their place."""
     if not meant:
         return e
     return rewrite(e, lambda x: meant.get(x.name, x) if isinstance(x, ir.Local) else x)

@@ -130,7 +130,7 @@ class _Walk:
     """One way through a kernel, for threads whose coordinates stand in `samples`.
 
     `simd` is the variable whose neighbours share a SIMD register, on a CPU; `warps` are those of
-    the launch. `meant`: what whole numbers stand for in a loop whose rounds LLVM makes lanes of.
+    the launch. `meant`: what integers stand for in a loop of which LLVM makes lanes.
     """
 
     def __init__(
