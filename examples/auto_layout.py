@@ -1,5 +1,5 @@
-"""Which layout does an array get that leaves it to the kernels, and why? It is decided at the first
-call, and once more where that is worth a copy; results have the bits of that layout given.
+"""Which layout do kernels choose for an array with layout="auto", and why? The first call decides,
+and a later one may move the records once more. Results have the bits of that layout.
 
 python examples/auto_layout.py [particles]
 """

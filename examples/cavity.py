@@ -1,8 +1,8 @@
-"""A lid-driven cavity from scratch: one site's collision (BGK) is written here, the rest is made
-from it.
+"""A lid-driven cavity from scratch: you write the collision (BGK) of one site, and lanewise makes
+the rest from it.
 
-The walls lie half a link outside the sites. The velocity on the centre line stands beside Ghia,
-Ghia & Shin (1982).
+The walls lie half a link outside the sites. The velocity on the centre line is compared with
+Ghia, Ghia & Shin (1982).
 
     python examples/cavity.py [sites along a side] [steps]
 """

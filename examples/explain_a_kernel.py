@@ -1,5 +1,5 @@
-"""What became of each optimisation, why, and what the model expects: an explanation is data, and
-prints as a table.
+"""Which optimisations does a kernel have, why, and what does the model expect? An explanation
+is data, and prints as a table.
 
 python examples/explain_a_kernel.py [charges]
 """

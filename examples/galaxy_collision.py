@@ -1,5 +1,5 @@
 """Two galaxies like ours collide: discs, bulges and dark halos on a parabola, after published
-recipes. A start for `lanewise gravity run`, and a film.
+recipes. A start for `lanewise gravity run`, and a movie.
 
     python examples/galaxy_collision.py [bodies] [steps] [film.mp4 or .gif] [picture.png]
     lanewise gravity run --ic examples/galaxy_collision.py:collision --bodies 20000 --dt 0.05 \

@@ -1,5 +1,5 @@
-"""In and out without copies: fields are NumPy arrays, or CuPy arrays on a GPU, and anything with
-DLPack comes in.
+"""In and out without copies: fields are NumPy arrays, or CuPy arrays on a GPU, and lanewise takes
+any array with DLPack.
 
 python examples/interop.py [device]
 """

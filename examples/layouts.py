@@ -1,4 +1,4 @@
-"""One function, five layouts, the same result: where the numbers lie is no concern of the physics.
+"""One function, five layouts, the same result: the physics does not depend on the memory layout.
 
 python examples/layouts.py [bodies]
 """

@@ -1,7 +1,7 @@
-"""A murmuration: starlings watch their six or seven nearest neighbours, however far these are, and
-keep around their roost.
+"""A murmuration: starlings follow their six or seven nearest neighbours at any distance, and
+stay around their roost.
 
-Who counts is a matter of rank, not of distance: M. Ballerini et al., Interaction ruling animal
+The rank of a neighbour counts, not its distance: M. Ballerini et al., Interaction ruling animal
 collective behavior depends on topological rather than metric distance, PNAS 105, 1232 (2008). The
 rules are Reynolds' (OpenSteer's), the roost a sphere that they stay inside of.
 

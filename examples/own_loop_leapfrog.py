@@ -1,8 +1,8 @@
-"""Your own time loop: leapfrog for a cluster of stars, as fast as bound calls can be.
+"""Your own time loop: leapfrog for a cluster of stars, without time lost between calls.
 
-The calls of a step are bound once and handed to lw.steps. The forces of one call are an argument of
-the next one without a copy. A callback looks at the energy every so often; beside the loop the same
-steps run as plain calls, which gives the same bits.
+The calls of a step are bound once and passed to lw.steps. The forces of one call are an argument of
+the next one without a copy. A callback computes the energy periodically. For comparison the same
+steps also run as plain calls, which give the same bits.
 
     python examples/own_loop_leapfrog.py [stars] [steps]
 """

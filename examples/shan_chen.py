@@ -1,4 +1,4 @@
-"""A fluid separates into drops and vapour, as Shan and Chen (1993) have it.
+"""A fluid separates into drops and vapour, after Shan and Chen (1993).
 
 python examples/shan_chen.py [picture] [sites along a side] [steps] [cpu or cuda]
 """

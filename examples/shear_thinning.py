@@ -1,5 +1,5 @@
-"""Your own collision: a shear-thinning fluid, whose viscosity k (shear rate)^(n - 1) every
-site finds for itself.
+"""Your own collision: a shear-thinning fluid, whose viscosity k (shear rate)^(n - 1) each
+site computes.
 
 The shear rate follows from the stress that a site holds, and the stress from the viscosity: a few
 iterations solve for the relaxation time. A channel driven by a body force (Guo, Zheng & Shi 2002)

@@ -1,5 +1,5 @@
-"""Measure other plans than the default one, and remember the fastest: later calls, in other
-programs too, use it.
+"""Measure other plans than the default one, and store the fastest: later calls, also in other
+programs, use it.
 
 python examples/tune_a_kernel.py [particles] [seconds]
 """

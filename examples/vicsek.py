@@ -1,5 +1,5 @@
-"""The model of flocking by Vicsek et al. in two and three dimensions: everyone takes the mean
-heading of those around, with some noise.
+"""The model of flocking by Vicsek et al. in two and three dimensions: each agent takes the mean
+heading of its neighbours, with some noise.
 
 Speed 0.03, radius 1, density 4 in a periodic box, as in T. Vicsek, A. Czirok, E. Ben-Jacob, I.
 Cohen, O. Shochet, Novel type of phase transition in a system of self-driven particles, Phys. Rev.

@@ -12,8 +12,8 @@ from docs.generator.scenes import SCENES, Scene
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS_MOVIE = (
-    "It writes a film as MP4, which needs the [extra](../install.md#extras) `movie`; the name of a "
-    "film may end in `.gif` instead."
+    "It writes a movie as MP4, which needs the [extra](../install.md#extras) `movie`; the name of "
+    "a movie may end in `.gif` instead."
 )
 
 

@@ -44,7 +44,7 @@ def pages() -> dict[str, str]:
     for o in OPTIMISATIONS:
         lines += ["", f"## {o.field}", "", f"{_title(o)}.", ""]
         if o.field in about:
-            lines += [about[o.field], ""]
+            lines += [about[o.field][:1].upper() + about[o.field][1:], ""]
         lines += [*_values(o)]
     return {"plan.md": "\n".join(lines).rstrip() + "\n"}
 

@@ -48,14 +48,14 @@ Bodies = Annotated[
 ]
 Agents = Annotated[
     str | None,
-    typer.Option(metavar="N[,N...]", help="of boids: the same as --bodies", show_default=False),
+    typer.Option(metavar="N[,N...]", help="for boids: the same as --bodies", show_default=False),
 ]
 Worlds = Annotated[
     str | None,
     typer.Option(
         "--world",
         metavar="R[,R...]",
-        help="of boids: radii of worlds (default: the paper's)",
+        help="for boids: radii of worlds (default: the paper's)",
         show_default=False,
     ),
 ]
@@ -63,7 +63,7 @@ Only = Annotated[
     str | None,
     typer.Option(
         metavar="NAME[,NAME...]",
-        help="of compiler: benchmarks (mm, mv, tp, ...; default: all)",
+        help="for compiler: benchmarks (mm, mv, tp, ...; default: all)",
         show_default=False,
     ),
 ]
@@ -82,7 +82,7 @@ Precision = Annotated[
     typer.Option(
         metavar="f32|f64",
         autocompletion=completing(("f32", "f64")),
-        help="of tutorial: single or double precision (default: f32)",
+        help="for tutorial: single or double precision (default: f32)",
         show_default=False,
     ),
 ]

@@ -21,21 +21,23 @@ Method = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=completing("lanewise.sims.gravity.trees.METHODS"),
-        help="of gravity, and of a kernel of a file: direct or tree (default direct)",
+        help="for gravity, and for a kernel of a file: direct or tree (default direct)",
     ),
 ]
-Accuracy = Annotated[float | None, typer.Option(metavar="X", help="of a tree: the error to aim at")]
-Theta = Annotated[
-    float | None, typer.Option(metavar="X", help="of a tree: its opening angle (0.6)")
+Accuracy = Annotated[
+    float | None, typer.Option(metavar="X", help="for a tree: the requested error")
 ]
-Order = Annotated[int | None, typer.Option(metavar="N", help="of a tree: order of expansions (4)")]
-Leaf = Annotated[int | None, typer.Option(metavar="N", help="of a tree: bodies per leaf (32)")]
+Theta = Annotated[
+    float | None, typer.Option(metavar="X", help="for a tree: its opening angle (0.6)")
+]
+Order = Annotated[int | None, typer.Option(metavar="N", help="for a tree: order of expansions (4)")]
+Leaf = Annotated[int | None, typer.Option(metavar="N", help="for a tree: bodies per leaf (32)")]
 Walk = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
         autocompletion=completing("lanewise.sims.gravity.trees.WALKS"),
-        help="of a tree: walk or dual, where groups also meet groups (walk)",
+        help="for a tree: walk or dual, where groups also meet groups (walk)",
     ),
 ]
 

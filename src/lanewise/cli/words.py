@@ -25,7 +25,7 @@ Precision = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=completing(PRECISIONS),
-        help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)",
+        help="for gravity: f32, f64 or mixed; for boids and lbm: f32 or f64 (default f32)",
     ),
 ]
 LayoutName = Annotated[
@@ -49,7 +49,7 @@ Shapes = Annotated[
     typer.Option(
         "--shape",
         metavar="NAME=SIZES",
-        help="of a kernel of a file: the sizes of an array, as a=512x512, of grid, of sites or of "
+        help="for a kernel of a file: the sizes of an array, as a=512x512, of grid, of sites or of "
         "lists; repeat for more",
     ),
 ]
@@ -57,8 +57,7 @@ Lists = Annotated[
     str | None,
     typer.Option(
         metavar="SIZES",
-        help="of a kernel of a file: how many lists it runs over and how many items each has, as "
-        "1000x90",
+        help="for a kernel of a file: the number of lists, and of items in each, as 1000x90",
     ),
 ]
 Near = Annotated[

@@ -104,7 +104,7 @@ class Settings:
     accuracy: float | None = setting(
         None,
         Option(
-            METHOD, "X", "of a tree: the relative error of forces to aim at, such as 1e-3 (none)"
+            METHOD, "X", "for a tree: the requested relative error of forces, such as 1e-3 (none)"
         ),
     )
     theta: float | None = setting(
@@ -112,7 +112,7 @@ class Settings:
         Option(
             METHOD,
             "X",
-            "of a tree: groups narrower than this times their distance (0.6; with --accuracy 0.7)",
+            "for a tree: groups narrower than this times their distance (0.6; with --accuracy 0.7)",
         ),
     )
     order: int | None = setting(
@@ -120,16 +120,16 @@ class Settings:
         Option(
             METHOD,
             "N",
-            "of a tree: order of the expansions of groups, 0 to 8 (4; with --accuracy 3 to 5)",
+            "for a tree: order of the expansions of groups, 0 to 8 (4; with --accuracy 3 to 5)",
         ),
     )
-    leaf: int | None = setting(None, Option(METHOD, "N", "of a tree: bodies per leaf (32)"))
+    leaf: int | None = setting(None, Option(METHOD, "N", "for a tree: bodies per leaf (32)"))
     walk: str | None = setting(
         None,
         Option(
             METHOD,
             "NAME",
-            "of a tree: walk: each body meets groups; dual: groups also meet groups (walk)",
+            "for a tree: walk: each body meets groups; dual: groups also meet groups (walk)",
             values="lanewise.sims.gravity.trees.WALKS",
         ),
     )
@@ -153,7 +153,7 @@ class Pictures:
 
     movie: Path | None = setting(
         None,
-        Option(OUTPUT, "FILE.gif|mp4", "film of the bodies; a resumed run makes one of the rest"),
+        Option(OUTPUT, "FILE.gif|mp4", "movie of the bodies; a resumed run makes one of the rest"),
     )
     movie_every: int | None = setting(
         None,
