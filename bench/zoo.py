@@ -13,79 +13,36 @@ measured by then. `--offline` compiles and measures nothing, which needs no GPU:
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.harness import describe_machine
 from bench.zoo_case import compile_case, measure_case, shares
-
-BEFORE_THE_END = 12.0  # seconds in which what is compiled is measured, and the report is written
-_turn: list[Any] = []  # of this process at the GPU
+from bench.zoo_runs import (
+    BEFORE_THE_END,
+    in_processes,
+    leave,
+    print_report,
+    turn,
+    write_report,
+)
 
 
 def main() -> int:
     asked = _asked()
     if asked.report:
-        rows = [
-            json.loads(line) for line in Path(asked.report).read_text(encoding="utf-8").splitlines()
-        ]
-        print("\n".join(report(rows[1:], rows[0])))
+        print_report(asked.report, report)
         return 0
     until = time.time() + asked.seconds - BEFORE_THE_END
-    out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     about = {"machine": describe_machine(), "size": asked.size, "offline": asked.offline}
-    rows: list[dict[str, Any]] = []
-    with (out / "zoo.jsonl").open("w", encoding="utf-8") as file:
-        print(json.dumps(about), file=file, flush=True)
-        for row in _rows(asked, until):
-            print(json.dumps(row), file=file, flush=True)
-            rows.append(row)
-    text = "\n".join(report(rows, about))
-    (out / "zoo.md").write_text(text + "\n", encoding="utf-8")
-    print(text, flush=True)
-    code = int(any("wrong" in row or "failed" in row for row in rows))
-    sys.stdout.flush()
-    os._exit(code)  # processes that still compile are not waited for
-
-
-def _rows(asked: argparse.Namespace, until: float) -> Iterator[dict[str, Any]]:
-    """Of every seed, in the order in which they are done; until the time is up."""
-    context = get_context("spawn")
-    pool = ProcessPoolExecutor(asked.processes, context, _begin, (context.Lock(),))
-    every = range(asked.first, asked.first + asked.step * asked.count, asked.step)
-    seeds = asked.seeds or every
-    work = {pool.submit(_row, seed, asked, until): seed for seed in seeds}
-    left: set[Future[Any]] = set(work)
-    end = until + BEFORE_THE_END - 2
-    while left:
-        done, left = wait(left, max(0.0, end - time.time()), FIRST_COMPLETED)
-        if not done:
-            break
-        for future in done:
-            row = future.result()
-            if row is not None:
-                print(
-                    f"seed {row['seed']}: {row.get('failed', 'done')}"[:200],
-                    file=sys.stderr,
-                    flush=True,
-                )
-                yield row
-    for process in list(pool._processes.values()) if left else []:
-        process.kill()
-    pool.shutdown(wait=not left, cancel_futures=True)
-
-
-def _begin(turn: Any) -> None:
-    _turn.append(turn)
+    seeds = asked.seeds or range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    rows = in_processes(_row, seeds, (asked, until), asked.processes, until)
+    leave(write_report("zoo", about, rows, report))
+    return 0
 
 
 def _row(seed: int, asked: argparse.Namespace, until: float) -> dict[str, Any] | None:
@@ -97,7 +54,7 @@ def _row(seed: int, asked: argparse.Namespace, until: float) -> dict[str, Any] |
     try:
         if asked.offline:
             return compile_case(seed, asked.size, asked.plans, until)
-        return measure_case(seed, asked.size, asked.plans, until, _turn[0])
+        return measure_case(seed, asked.size, asked.plans, until, turn[0])
     except Exception as error:  # one kernel that fails does not hide the others
         return {"seed": seed, "failed": f"{type(error).__name__}: {error}"[:500]}
 

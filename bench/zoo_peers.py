@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +36,7 @@ from bench.harness import describe_machine
 from bench.zoo_case import CLOSE, in_turns, kernel_of, short
 from bench.zoo_peers_kernels import PROBLEMS, Problem
 from bench.zoo_peers_libraries import PEERS, Ready, on_host
+from bench.zoo_runs import print_report, write_report
 from lanewise.compiler.pipeline import build_program
 from lanewise.explanation.calls import call_subject
 from lanewise.explanation.compiled import find_model
@@ -255,24 +254,12 @@ def reason(error: BaseException) -> str:
 def main() -> int:
     asked = _asked()
     if asked.report:
-        lines = Path(asked.report).read_text(encoding="utf-8").splitlines()
-        about, *rows = (json.loads(line) for line in lines)
-        print("\n".join(report(rows, about)))
+        print_report(asked.report, report)
         return 0
     until = time.time() + asked.seconds - 4
-    out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     machine = describe_machine() | {"peers": _versions()}
     about = {"machine": machine, "size": asked.size, "device": asked.device}
-    rows: list[dict[str, Any]] = []
-    with (out / "zoo_peers.jsonl").open("w", encoding="utf-8") as file:
-        print(json.dumps(about), file=file, flush=True)
-        for row in measured(asked, until):
-            print(json.dumps(row), file=file, flush=True)
-            print(f"{row['what']}: {row.get('failed', 'done')}", file=sys.stderr, flush=True)
-            rows.append(row)
-    text = "\n".join(report(rows, about))
-    (out / "zoo_peers.md").write_text(text + "\n", encoding="utf-8")
-    print(text, flush=True)
+    rows = write_report("zoo_peers", about, measured(asked, until), report)
     return int(any("failed" in row or OURS in row["why"] for row in rows))
 
 

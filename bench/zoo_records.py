@@ -11,14 +11,9 @@ bench/results, or into the folder that the variable OUT names. `--report FILE` p
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +21,14 @@ import numpy as np
 import lanewise as lw
 from bench.harness import describe_machine
 from bench.zoo_case import in_turns, on_gpu, shares
+from bench.zoo_runs import (
+    BEFORE_THE_END,
+    in_processes,
+    leave,
+    print_report,
+    turn,
+    write_report,
+)
 from lanewise.compiler.pipeline import build_program
 from lanewise.explanation.calls import call_subject
 from lanewise.explanation.compiled import find_model
@@ -36,9 +39,7 @@ from tests.zoo.record_truth import call_of, check, records_of
 from tests.zoo.records import RecordCase, generate
 
 FAR = 5  # times the best one: timed once
-BEFORE_THE_END = 12.0  # seconds in which what is compiled is measured, and the report is written
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(32))
-_turn: list[Any] = []  # of this process at the device
 
 
 def measure_case(case: RecordCase, device: str, size: str, seconds: float) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def measure_case(case: RecordCase, device: str, size: str, seconds: float) -> di
         row["predicted_ms"] = _predicted(
             kernel, [*records, *case.uniforms.values()], tables, device
         )
-        with _turn[0]:
+        with turn[0]:
             row["error"] = _checked(case, size, default, records, tables)
             times = _times(calls, device)
             if seconds:
@@ -147,51 +148,14 @@ def _on_host(call: Callable[[], Any], repeat: int) -> float:
 def main() -> int:
     asked = _asked()
     if asked.report:
-        lines = Path(asked.report).read_text(encoding="utf-8").splitlines()
-        about, *rows = (json.loads(line) for line in lines)
-        print("\n".join(report(rows, about)))
+        print_report(asked.report, report)
         return 0
     until = time.time() + asked.seconds - BEFORE_THE_END
-    out = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
     about = {"machine": describe_machine(), "size": asked.size, "device": asked.device}
-    rows: list[dict[str, Any]] = []
-    with (out / "zoo_records.jsonl").open("w", encoding="utf-8") as file:
-        print(json.dumps(about), file=file, flush=True)
-        for row in _rows(asked, until):
-            print(json.dumps(row), file=file, flush=True)
-            print(
-                f"seed {row['seed']}: {row.get('failed', 'done')}"[:300],
-                file=sys.stderr,
-                flush=True,
-            )
-            rows.append(row)
-    text = "\n".join(report(rows, about))
-    (out / "zoo_records.md").write_text(text + "\n", encoding="utf-8")
-    print(text, flush=True)
-    os._exit(
-        int(any("failed" in row for row in rows))
-    )  # processes that still compile are not waited for
-
-
-def _rows(asked: argparse.Namespace, until: float) -> Iterator[dict[str, Any]]:
-    context = get_context("spawn")
-    pool = ProcessPoolExecutor(asked.processes, context, _begin, (context.Lock(),))
     seeds = range(asked.first, asked.first + asked.step * asked.count, asked.step)
-    left: set[Future[Any]] = {pool.submit(_row, seed, asked, until) for seed in seeds}
-    while left:
-        done, left = wait(
-            left, max(0.0, until + BEFORE_THE_END - 2 - time.time()), "FIRST_COMPLETED"
-        )
-        if not done:
-            break
-        yield from (row for f in done if (row := f.result()) is not None)
-    for process in list(pool._processes.values()) if left else []:
-        process.kill()
-    pool.shutdown(wait=not left, cancel_futures=True)
-
-
-def _begin(turn: Any) -> None:
-    _turn.append(turn)
+    rows = in_processes(_row, seeds, (asked, until), asked.processes, until)
+    leave(write_report("zoo_records", about, rows, report))
+    return 0
 
 
 def _row(seed: int, asked: argparse.Namespace, until: float) -> dict[str, Any] | None:
