@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from math import sqrt
+from functools import partial
+from math import inf, sqrt
 from typing import TypeVar
 
 from lanewise.launch.executable import Executable
@@ -36,6 +37,7 @@ from lanewise.tuning.compare import (
     terms,
     tolerance,
 )  # fmt: skip
+from lanewise.tuning.first_run import check_finite, run_in_time
 from lanewise.tuning.job import HostArray, Job, Workload
 
 # times the cache: so much is touched between two uses of the same element of an elementwise kernel
@@ -65,10 +67,12 @@ class _Ready:
 
 
 class KernelMeasurer:
-    """Plans of a kernel, measured on the device of the job."""
+    """Plans of a kernel, measured on the device of the job. limit: seconds, within which the first
+    run of the default has to end.
+    """
 
-    def __init__(self, job: Job) -> None:
-        self._job, self._device = job, get_device(job.device)
+    def __init__(self, job: Job, limit: float = inf) -> None:
+        self._job, self._device, self._limit = job, get_device(job.device), limit
         self.compilers = min(MOST_COMPILERS, self._device.compilers())
         self._began = time.perf_counter()
         with self._device.use():
@@ -112,7 +116,12 @@ class KernelMeasurer:
         executable = compile_kernel(
             self._job.reference, default, self._job.device, requested=self._job.requested
         )
-        result, ready = self._first_run(executable)
+        first = partial(self._first_run, executable)
+        if self._limit < inf:
+            result, ready = run_in_time(self._job.name, partial(self._apart, first), self._limit)
+        else:
+            result, ready = first()
+        check_finite(self._job.name, result)
         self._expected, self._ready[default], self._first = result, ready, executable
         self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
         ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
@@ -207,6 +216,11 @@ class KernelMeasurer:
             self._device.synchronize()
             return work.read()
         return None
+
+    def _apart(self, run: Callable[[], R]) -> R:
+        """The same in another thread, for which the device is current as well."""
+        with self._device.use():
+            return run()
 
     def _first_run(self, executable: Executable) -> tuple[list[HostArray], _Ready]:
         work = self._workloads[0]

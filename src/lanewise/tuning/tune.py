@@ -39,7 +39,7 @@ def tune_job(
     the caller fixes are illegal for the kernel.
     """
     limit = time_limit(job.kind, seconds)
-    measurer = measurer or KernelMeasurer(job)  # its clock starts here
+    measurer = measurer or KernelMeasurer(job, limit)  # its clock starts here
     return tune_space(job, KernelSpace(job, make_estimator(job)), measurer, limit, progress)
 
 
