@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,47 @@ def test_explanations_name_the_link(cp: Any) -> None:
     assert any(
         re.search(rf"{first} to {second}: [\d,]+ bytes per call, {link}, [\d.,]+ GB/s", said) for link in links
     ), said
+
+
+@contextmanager
+def without_peer_access(cp: Any) -> Iterator[None]:
+    """Copies between GPUs 0 and 1 go through memory of the host, as where they cannot reach each other."""
+    from cuda.bindings import runtime
+
+    def at_each(work: Callable[[int], tuple[Any]]) -> None:
+        for here in (0, 1):
+            with cp.cuda.Device(here):
+                cp.cuda.Device(here).synchronize()
+                assert work(1 - here)[0] == runtime.cudaError_t.cudaSuccess
+
+    at_each(runtime.cudaDeviceDisablePeerAccess)
+    try:
+        yield
+    finally:
+        at_each(lambda other: runtime.cudaDeviceEnablePeerAccess(other, 0))
+
+
+def test_without_peer_access_bits_are_the_same(cp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lanewise.runtime.links import copy_rate
+    from tests.mesh.test_lattices import case, follow
+
+    if not cp.cuda.runtime.deviceCanAccessPeer(0, 1):
+        pytest.skip("these GPUs have no peer access to switch off")
+    mesh, c = lw.Mesh(["cuda:0", "cuda:1"]), case(301, "cuda:0")
+
+    def left() -> list[Any]:
+        b: Any = bodies(20_011, mesh)  # pyright: ignore[reportArgumentType]
+        return [gravity(b, b, softening2=1e-2).numpy(), *follow(c, mesh)]
+
+    wanted, fast = left(), copy_rate("cuda", "cuda:1")  # the first copies switch it on
+    with without_peer_access(cp):
+        for found, want in zip(left(), wanted, strict=True):
+            np.testing.assert_array_equal(found, want)
+        assert copy_rate("cuda", "cuda:1") < fast / 2
+        monkeypatch.setattr(cp.cuda.runtime, "deviceCanAccessPeer", lambda one, other: 0)
+        b: Any = bodies(1000, mesh)  # pyright: ignore[reportArgumentType]
+        said = str(gravity.compile(b, b, softening2=1e-2).explain(measure_resources=False))
+        assert "through the host, no peer access" in said
 
 
 def test_links_have_a_rate(cp: Any) -> None:

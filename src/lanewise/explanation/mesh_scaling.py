@@ -9,6 +9,7 @@ from typing import Protocol
 from lanewise.language.target import target_of
 from lanewise.launch.sent import Grown, Sent, even
 from lanewise.runtime.mesh import OF_PROCESS
+from lanewise.support.errors import VerificationError
 
 PREDICTED = (2, 4, 8)  # parts
 LEAST_LOSS = 0.005  # that is worth a word
@@ -187,7 +188,11 @@ def scaling(
         if isinstance(step, str):
             without[parts] = step
             continue
-        efficiency = _efficiency(step, devices, works, rate)
+        try:
+            efficiency = _efficiency(step, devices, works, rate)
+        except VerificationError:  # an index of a launch is beyond its type
+            without[parts] = f"this plan cannot count {sum(step.rows):,} rows"
+            continue
         if efficiency is None:
             return None
         found[parts] = efficiency
