@@ -34,7 +34,7 @@ from lanewise.sims.waves.device.hough_kernels import (
     f_of_amplitudes,
     peak_words,
 )
-from lanewise.sims.waves.device.look import SftState, look, states
+from lanewise.sims.waves.device.look import TURNED, SftState, look, states, turned
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.spectra import records
 from lanewise.sims.waves.device.top import first_cells
@@ -309,7 +309,7 @@ def test_directions_as_the_definition(where: str) -> None:
     points = {"anywhere": turns, "through the Sun": close, "at a pole": [(0.3, np.pi / 2), (0.0, -np.pi / 2)]}[where]
     for a, d in points:
         seen = geometry(data, ephemeris, a, d)
-        look(sfts, state, math.sin(a), math.cos(a), math.sin(d), math.cos(d), data.duration)
+        look(sfts, state, np.array([turned(0.0, 0.0), turned(a, d)]), 1, data.duration)
         np.testing.assert_allclose(sfts.delay, seen.arrival.since(grids.middle)[0], rtol=0, atol=2.1e-9)
         np.testing.assert_allclose(sfts.bins_per_hertz / data.duration, seen.arrival.rate[0], rtol=1e-15)
         np.testing.assert_allclose(sfts.a, seen.a[0], rtol=0, atol=1e-7)
@@ -355,7 +355,7 @@ def test_compiles_for_a_gpu(name: str, weighted: bool) -> None:
     sizes: dict[str, Any] = dict.fromkeys(("stacks", "bins", "residuals", "margin"), np.int32(3))
     threshold = {"threshold": np.float64(2.6)}
     if name == "look":
-        compiled = look.compile(*a_view(), 0.1, 0.2, 0.3, 0.4, 1800.0)
+        compiled = look.compile(*a_view(), np.zeros((2, TURNED)), 1, 1800.0)
         taken = (
             compile_kernel(compiled.reference, Plan(block=128).filled(NEUTRAL), "cuda", arch="sm_90")
             .cubins[0]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import lanewise as lw
-from lanewise.sims.common.devices import is_gpu
+from lanewise.sims.common.devices import get_device, is_gpu
 from lanewise.sims.waves.device.fetching import FetchedArray
 from lanewise.sims.waves.device.hough_kernels import (
     CHOSEN,
@@ -25,6 +25,7 @@ from lanewise.sims.waves.device.hough_kernels import (
     f_of_amplitudes,
     peak_words,
 )
+from lanewise.sims.waves.device.look import TURNED, turned
 from lanewise.sims.waves.device.spectra import Spectra, View, records, upload
 from lanewise.sims.waves.device.work import Batch, MapField
 from lanewise.support.attributes import frozen
@@ -106,7 +107,7 @@ class MapShape:
             PADDING
             + entries
             + per_map
-            + self.directions * (8 * MATRIX * self.stacks + 4 * self.pixels)
+            + self.directions * (8 * (MATRIX * self.stacks + TURNED) + 4 * self.pixels)
             + 24 * self.spins * self.bins
         )
 
@@ -170,23 +171,32 @@ class Buffers:
         self.templates = spectra.templates(shape.spins * bins)
         self.amplitude_rows = self._rows(np.zeros((values, 4), np.float32), 1)
         flat = self.amplitude_rows.data.reshape(shape.directions, shape.spins * bins, stacks, 4)
+        self.turned = spectra.array(np.zeros((shape.directions, TURNED)))
         # SFTs are added in one order, however many templates are computed together: work units must
         # not change the list.
         one = lw.Plan(slices=1)
         self.amplitudes = [
-            spectra.bind(self.templates, v, flat[d], one) for d, v in enumerate(views)
+            call
+            for d, v in enumerate(views)
+            for call in (
+                spectra.looking(v, self.turned, d),
+                spectra.bind(self.templates, v, flat[d], one),
+            )
         ]
         entries = self._bind_statistic()
         self._make_maps()
         self._sent = [
             FetchedArray(x)
-            for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)
-        ]
+            for x in (
+                self.stacks.data, self.motion.data, self.weights.data, self.ranks, self.turned,
+            )
+        ]  # fmt: skip
+        self._demodulated: Callable[[], object] | None = None
         self._calls: dict[int, BlockCalls] = {}
         self._arrays: list[Any] = [
             self.templates, self.amplitude_rows, entries, self.stacks, self.f, self.packed,
             self.f_of_maps, self.motion, self.weights, self.drifts, self.chosen, self.parts,
-            self.pixels, self.table, self.ranks,
+            self.pixels, self.table, self.ranks, self.turned,
         ]  # fmt: skip
 
     def _bind_statistic(self) -> Any:
@@ -255,17 +265,18 @@ class Buffers:
 
         Where there is room for more directions, the last one stands in for them.
         """
-        shape, stacks, motion, weights, ranks = self.shape, *(m.host for m in self._sent)
+        shape, stacks, motion, weights, ranks, seen = self.shape, *(m.host for m in self._sent)
         every = self.field.shifts(batch.f1dots)
         stacks = stacks.reshape(-1, shape.stacks, MATRIX)
         weights = weights.reshape(-1, shape.spins, shape.stacks)
         motion = motion.reshape(-1, shape.spins, 2 + MOTION * shape.stacks)
         for d in range(shape.directions):
             direction = batch.directions[min(d, len(batch.directions) - 1)]
-            stacks[d], ranks[d], weights[d] = (
+            stacks[d], ranks[d], weights[d], seen[d] = (
                 direction.stacks,
                 direction.rank,
                 direction.stacks[:, 4],
+                turned(*direction.patch.centre),
             )
             motion[d, :, 0], motion[d, :, 1] = (
                 direction.significance.mean,
@@ -287,13 +298,19 @@ class Buffers:
     def f_of(self, batch: Batch) -> None:
         """F of every stack at the maps' frequencies and next to them, and its peaks."""
         if batch.f is None:
-            for d, direction in enumerate(batch.directions):
-                self.spectra.look_at(self.views[d], *direction.patch.centre)
-                self.amplitudes[d]()
-            self.statistic()
+            if self._demodulated is None:
+                self._demodulated = get_device(self.device).replay(self._demodulate)
+            self._demodulated()
         else:
             upload(self.f.data, self._host_f(batch.f))
-        self.words()
+            self.words()
+
+    def _demodulate(self) -> None:
+        """F of all directions that there is room for, and its peaks. A GPU has these launches in a
+        graph: one by one they took its host longer than the GPU.
+        """
+        for call in (*self.amplitudes, self.statistic, self.words):
+            call()
 
     def _host_f(self, f: Any) -> Any:
         shape = self.shape

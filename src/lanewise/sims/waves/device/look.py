@@ -8,6 +8,7 @@ device once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,12 +78,15 @@ def contracted(s: SftState, v: lw.dvec3, w: lw.dvec3) -> lw.f64:
 
 @lw.elementwise
 def look(
-    sft: Sft, s: SftState, sa: lw.f64, ca: lw.f64, sd: lw.f64, cd: lw.f64, duration: lw.f64
+    sft: Sft, s: SftState, directions: lw.Array2[lw.f64], number: lw.i32, duration: lw.f64
 ) -> None:
-    """Sines and cosines of alpha and delta; the duration of an SFT in seconds.
+    """directions: sines and cosines of alpha and delta of each, which `turned` gives; number: of
+    the one to look into; the duration of an SFT in seconds.
 
     Times are whole nanoseconds, as the definition's.
     """
+    sa, ca = directions[number, 0], directions[number, 1]
+    sd, cd = directions[number, 2], directions[number, 3]
     n, xi, eta = (
         lw.dvec3(cd * ca, cd * sa, sd),
         lw.dvec3(-sa, ca, 0.0),
@@ -94,6 +98,14 @@ def look(
     sft.bins_per_hertz = duration * (1.0 + lw.dot(n, s.velocity) + s.einstein_rate - delayed_rate)
     sft.a = lw.f32(contracted(s, xi, xi) - contracted(s, eta, eta))
     sft.b = lw.f32(2.0 * contracted(s, xi, eta))
+
+
+def turned(alpha: float, delta: float) -> tuple[float, float, float, float]:
+    """A direction in radians as `look` reads it."""
+    return math.sin(alpha), math.cos(alpha), math.sin(delta), math.cos(delta)
+
+
+TURNED = 4  # numbers of a direction
 
 
 def states(data: SearchData, earths: Mapping[str, EarthState], reference: int) -> dict[str, Any]:

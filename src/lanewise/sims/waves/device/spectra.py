@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -114,13 +113,16 @@ class Spectra:
         sfts.a, sfts.b = (x[direction].astype(np.float32) for x in (seen.a, seen.b))
 
     def know(self, earths: Mapping[str, EarthState], reference: int) -> None:
-        """Bring what `look_at` needs, once: the reference time in GPS nanoseconds."""
+        """Bring what `looking` needs, once: the reference time in GPS nanoseconds."""
         self._states = records(SftState, **states(self.data, earths, reference), device=self.device)
 
-    def look_at(self, view: View, alpha: float, delta: float) -> None:
-        """Look into a direction in radians, from the device: nothing is uploaded."""
-        (sa, sd), (ca, cd) = ((f(alpha), f(delta)) for f in (math.sin, math.cos))
-        look(view.data, self._states, sa, ca, sd, cd, self.data.duration)
+    def looking(self, view: View, directions: Any, number: int) -> Any:
+        """A call that looks into one of these directions, as they are then: nothing is uploaded.
+        directions: (directions, TURNED) on the device, of `turned`.
+        """
+        return look.bind(
+            view.data, self._states, directions, np.int32(number), self.data.duration
+        )
 
     def templates(
         self,
