@@ -63,6 +63,22 @@ def program(targets: int, mode: Mode) -> Program:
     return build_program(reference(), plan, "cuda", between=False)
 
 
+@given(count=COUNTS)
+@example(2**18)
+@example(20_970_880)  # the most of which a launch counts the tasks of 10 targets
+@example(20_970_881)
+@example(22_000_000)
+def test_groups_leave_registers_where_one_gpu_takes_all(count: int) -> None:
+    """Where one GPU has 12 targets a thread, tasks in groups have 10, or 11 where these are too many; else as many."""
+    known = replace(work(), targets=count)
+    one, part = (complete_plan(Plan(reciprocity=mode), GPU, known) for mode in ("ordered", "grouped"))
+    if one.targets != 12:
+        assert part.targets == one.targets
+        return
+    wanted = next((n for n in (10, 11) if not too_many(count, n, "grouped")), 12)
+    assert (part.targets, part.registers) == (wanted, 128)
+
+
 @given(count=COUNTS, targets=st.sampled_from([1, 2, 5, 8, 12, 16]), mode=st.sampled_from(MODES))
 @example(sizes.ALWAYS, 1, "ordered")
 @example(sizes.ALWAYS + 1, 1, "ordered")

@@ -16,10 +16,6 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.models.roofline import step_time
 from lanewise.passes.reciprocity.groups import PARTS, part_values
 
-# Calibrated with bench/results/mesh_cuda.md (2^18 and 2^20 bodies, NVIDIA H100 and H200): the time
-# of tasks in groups, as a mesh of one part has them, by that of one GPU, which has none
-GROUPED = 1.06
-
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
@@ -46,10 +42,7 @@ class CallTime:
         key = tuple(changed.items())
         if key not in self.found:
             self.found[key] = self._predicted(changed)
-        cost = self.found[key]
-        if cost is None or PARTS not in self.subject.environment or len(step.rows) == 1:
-            return cost
-        return Cost(cost.busy * GROUPED, cost.least)
+        return self.found[key]
 
     def _predicted(self, changed: dict[str, Any]) -> Cost | None:
         model = self.subject.model

@@ -120,9 +120,7 @@ class Spectra:
         """A call that looks into one of these directions, as they are then: nothing is uploaded.
         directions: (directions, TURNED) on the device, of `turned`.
         """
-        return look.bind(
-            view.data, self._states, directions, np.int32(number), self.data.duration
-        )
+        return look.bind(view.data, self._states, directions, np.int32(number), self.data.duration)
 
     def templates(
         self,
