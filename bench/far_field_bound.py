@@ -120,7 +120,8 @@ def pairs_of_groups(
     lengths: lw.Array1[lw.i32], found: lw.Array1[lw.i64], theta2: lw.f32,
 ):  # fmt: skip
     """The lists that every node leaves; how many pairs of groups meet. Parents come before their
-    children, so it is one thread.
+    children, so it is one thread. Where several threads of a GPU share a node, a list is full a
+    little earlier, and a few more meet.
     """
     if one == 0:
         met_by_now = lw.i64(0)

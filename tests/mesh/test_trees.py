@@ -15,6 +15,7 @@ import lanewise as lw
 from lanewise import Mesh
 from lanewise.patterns.mesh_launch import MeshLaunch
 from lanewise.patterns.search import picker
+from lanewise.patterns.search.tree import pairs
 from lanewise.patterns.search.tree.dealt import LEAST, Dealt, dealt_height
 from lanewise.patterns.search.tree.shape import TreeShape
 from lanewise.runtime.host_device import HostDevice
@@ -113,10 +114,11 @@ def test_nodes_above_the_targets_of_a_part(count: int, parts: int, leaf: int) ->
     shape, dealt = TreeShape(count, leaf), Dealt.in_pieces(count, parts)
     nodes, starts = shape.heights
     for part in range(parts):
-        begin, numbers = part * dealt.block, dealt.nodes(part, shape)
+        begin, numbers = part * dealt.block, dealt.nodes(part, shape, lambda height: 1 << (height // 2))
         end = begin + dealt.places(part)
         for height in range(shape.top):
-            first, many = (numbers[n] for n in dealt_height(height))
+            first, many, threads = (numbers[n] for n in dealt_height(height))
+            assert threads == many << (height // 2)
             of_height = nodes[starts[height] : starts[height + 1]]
             low, high = shape.places(*shape.table[of_height].T)
             wanted = of_height[(low < end) & (high > begin) & (begin < end)]
@@ -139,6 +141,15 @@ def test_calls_have_the_bits_of_one_device(tree: lw.Tree, count: int) -> None:
         bound = kernel.bind(many, many, 1e-4)
         alike(bound(), wanted)
         alike(bound(), wanted)
+
+
+def test_threads_that_share_a_node_have_the_bits_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "HOST_THREADS", 2**15)
+    kernel, one = lw.Pairwise(pull.python).using(lw.Tree(order=1, method="dual", leaf=16)), bodies(3003)
+    wanted = kernel(one, one, 1e-4)
+    for parts in PARTS:
+        many = one.to(Mesh("cpu", parts=parts))
+        alike(kernel(many, many, 1e-4), wanted)
 
 
 @pytest.mark.parametrize("tree", [*(pytest.param(TREES[n], marks=pytest.mark.slow) for n in (0, 2)), TREES[5]], ids=str)

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.compiler.pipeline import build_program
+from lanewise.language import types as t
 from lanewise.launch.executable import build_executable
 from lanewise.patterns.search.tree import call as tree_call
 from lanewise.patterns.search.tree import pairs
+from lanewise.patterns.search.tree.shape import TreeShape
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests import far_kernels as kernels
 from tests.search.tree.kernels_of_calls import Array, TreeCall
@@ -116,9 +120,56 @@ def test_no_bit_depends_on_the_length_of_a_queue(device: str, monkeypatch: pytes
 def test_code_for_a_gpu(order: int) -> None:
     fields = fields_of(kernels.plummer32, 64)
     call = TreeCall(kernels.plummer32, fields, VALUES["plummer32"], order=order, device="cuda", pairs=True)
-    program = build_program(call.reference["pairs"], Plan(block=128).filled(NEUTRAL), "cuda")
-    (cubin,) = build_executable(program, "cuda", arch="sm_90").cubins
-    assert cubin.resources.spill_stores == cubin.resources.spill_loads == 0
+    for build in (pairs.build_group_pairs, pairs.build_slices):
+        kernel = build(call.operators, call.arguments, call.index)
+        program = build_program(kernel, Plan(block=128).filled(NEUTRAL), "cuda")
+        (cubin,) = build_executable(program, "cuda", arch="sm_90").cubins
+        assert cubin.resources.spill_stores == cubin.resources.spill_loads == 0
+
+
+# ---------------------------------------------------------------- threads that share a node
+
+
+@given(st.integers(1, 10**7), st.sampled_from([1, 16, 32]), st.sampled_from([0, 1, 64, 2**15]))
+def test_threads_find_room_in_the_rows_of_leaves(count: int, leaf: int, threads: int) -> None:
+    """One row each, and of its lists the same part."""
+    shape = TreeShape(count, leaf)
+    leaves = -(-count // leaf)
+    most = [0] * (shape.top + 1)
+    level = {leaves: 1}
+    while level:  # nodes by how many leaves they have: of a level two numbers at most
+        below: dict[int, int] = {}
+        for m, n in level.items():
+            most[(m - 1).bit_length()] += n
+            for half in ((m + 1) // 2, m // 2) if m > 1 else ():
+                below[half] = below.get(half, 0) + n
+        level = below
+    for height, nodes in enumerate(most):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pairs, "HOST_THREADS", threads)
+            slices = pairs.slices_of(height, shape.top, t.I64)
+        assert pairs.ROOM % slices == 0
+        assert slices == 1 or (nodes * slices <= leaves and nodes * slices <= threads)
+
+
+@pytest.mark.parametrize(("leaf", "threads"), [(16, 64), (32, 2**15)])
+def test_threads_that_share_nodes_meet_every_source_once(
+    leaf: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors stay as they are, and so do the bits of every run, and those of parts of a mesh."""
+    b, on_host = bodies(3000), bodies(3000)
+    wanted = exact(on_host, on_host, lambda i: i)
+    search = lw.Tree(theta=0.6, order=2, leaf=leaf, method="dual")
+    alone = errors(lw.Pairwise(gravity.python).using(search=search)(b, b, SOFTENING2), wanted)
+    monkeypatch.setattr(pairs, "HOST_THREADS", threads)
+    counted = lw.Pairwise(number.python).using(search=lw.Tree(theta=0.8, order=0, leaf=leaf, method="dual"))
+    assert (counted(b, b) == 3000).all()
+    far = lw.Pairwise(gravity.python).using(search=search)
+    found = far(b, b, SOFTENING2)
+    together = errors(found, wanted)
+    assert not np.array_equal(alone, together)
+    assert np.quantile(together, 0.99) < 1.2 * np.quantile(alone, 0.99)
+    assert np.array_equal(found, far(b, b, SOFTENING2))
 
 
 # ---------------------------------------------------------------- calls

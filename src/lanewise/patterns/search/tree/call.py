@@ -42,14 +42,18 @@ from lanewise.patterns.search.tree.estimates import (
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import RECORDS, node_record
 from lanewise.patterns.search.tree.pairs import (
+    HEIGHT_SLICES,
     LENGTHS,
     LISTS,
     LOCALS,
     QUEUES,
     ROOM,
     LocalRecord,
+    build_collected,
     build_group_pairs,
+    build_slices,
     queue_of,
+    slices_of,
 )
 from lanewise.patterns.search.tree.proxies import (
     PROXIES,
@@ -58,7 +62,7 @@ from lanewise.patterns.search.tree.proxies import (
     build_leaf_proxies,
     build_parent_proxies,
 )
-from lanewise.patterns.search.tree.structure import TreeStructure, height_numbers
+from lanewise.patterns.search.tree.structure import TreeStructure, height_numbers, height_slices
 from lanewise.patterns.search.tree.walk import build_sample_walk, build_tree_walk
 from lanewise.patterns.search.tree.ways import WALK
 from lanewise.support.errors import CompileError
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
     from lanewise.patterns.search.tree.search import Tree
 
 
+KernelBuilder = Callable[[Operators, TreeArguments, Scalar], ir.Kernel]
 DEGREE = 2  # of the polynomials, where no order is requested: 27 records a group in three axes
 
 
@@ -158,14 +163,27 @@ class FarFields:
         index, operators = index_type(device), self.operators
         assert isinstance(operators, Operators)
         plan = complete_plan(None, programs.machine(device), Work(ELEMENTWISE, 1))
-        pairs = programs.get(
-            (arguments, "pairs of groups"),
-            lambda: build_group_pairs(operators, arguments, index),
-            plan,
-            device,
-        )
-        numbers = dealt_height if dealt else height_numbers
-        return of_heights(pairs, names, reversed(range(structure.shape.top)), numbers)
+
+        def compiled(word: str, made: KernelBuilder) -> Executable:
+            return programs.get(
+                (arguments, word), lambda: made(operators, arguments, index), plan, device
+            )
+
+        parts: list[Part] = []
+        for height in reversed(range(structure.shape.top)):
+            first, nodes, threads = (dealt_height if dealt else height_numbers)(height)
+            if slices_of(height, structure.shape.top, index) == 1:
+                kernels = [compiled("pairs of groups", build_group_pairs)]
+                numbers = {HEIGHT_FIRST: first, HEIGHT_COUNT: nodes}
+            else:
+                kernels = [
+                    compiled("slices of groups", build_slices),
+                    compiled("collected groups", build_collected),
+                ]
+                numbers = {HEIGHT_FIRST: first, HEIGHT_COUNT: threads}
+                numbers[HEIGHT_SLICES] = height_slices(height)
+            parts += [Renamed(kernel, names, numbers) for kernel in kernels]
+        return parts
 
     def _estimates(
         self,
@@ -201,17 +219,13 @@ class FarFields:
         }
 
 
-def of_heights(
-    kernel: Executable,
-    names: Mapping[str, str],
-    heights: Iterable[int],
-    numbers: Callable[[int], tuple[str, str]] = height_numbers,
-) -> list[Part]:
-    """A kernel over nodes, launched for one height after the other. numbers: of a call, that say
-    which nodes these are.
-    """
-    each = (zip((HEIGHT_FIRST, HEIGHT_COUNT), numbers(h), strict=True) for h in heights)
-    return [Renamed(kernel, names, dict(of_one)) for of_one in each]
+def of_heights(kernel: Executable, names: Mapping[str, str], heights: Iterable[int]) -> list[Part]:
+    """A kernel over nodes, launched for one height after the other."""
+    each = (height_numbers(h) for h in heights)
+    return [
+        Renamed(kernel, names, {HEIGHT_FIRST: first, HEIGHT_COUNT: count})
+        for first, count, _ in each
+    ]
 
 
 def _fields(signature: Signature, proof: FarProof) -> tuple[str, ...]:

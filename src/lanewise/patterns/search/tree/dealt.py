@@ -8,7 +8,7 @@ behind block, in the order of the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,13 +73,16 @@ class Dealt:
             SAMPLE_COUNT: -(-places // GROUP_SIZE),
         }
 
-    def nodes(self, part: int, shape: TreeShape) -> dict[str, Any]:
+    def nodes(self, part: int, shape: TreeShape, slices: Callable[[int], int]) -> dict[str, Any]:
         """Of each height below the root the nodes above the targets of a part, which has one block
-        at most: where they begin in the list of heights, and how many there are.
+        at most: where they begin in the list of heights, how many there are, and how many threads.
+        slices: threads that share a node of a height.
         """
-        return dict(self._nodes(part, shape))
+        return dict(self._nodes(part, shape, slices))
 
-    def _nodes(self, part: int, shape: TreeShape) -> Iterator[tuple[str, int]]:
+    def _nodes(
+        self, part: int, shape: TreeShape, slices: Callable[[int], int]
+    ) -> Iterator[tuple[str, int]]:
         begin = part * self.block
         end = begin + self.places(part)
         first_leaf, last_leaf = begin // shape.leaf, -(-end // shape.leaf)
@@ -92,14 +95,18 @@ class Dealt:
             high = max(int(np.searchsorted(first, last_leaf, side="left")), low)
             if begin == end:
                 high = low
-            name, count = dealt_height(height)
+            name, count, threads = dealt_height(height)
             yield name, starts[height] + low
             yield count, high - low
+            yield threads, (high - low) * slices(height)
 
 
-def dealt_height(height: int) -> tuple[str, str]:
-    """The numbers of a call that say which nodes of this height are above targets of the part."""
-    return own(f"dealt.height{height}.first"), own(f"dealt.height{height}.count")
+def dealt_height(height: int) -> tuple[str, str, str]:
+    """The numbers of a call that say which nodes of this height are above targets of the part, and
+    how many threads share them.
+    """
+    of = f"dealt.height{height}"
+    return own(f"{of}.first"), own(f"{of}.count"), own(f"{of}.threads")
 
 
 def dealt_counts(index: Scalar) -> tuple[ir.Parameter, ...]:

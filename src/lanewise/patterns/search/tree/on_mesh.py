@@ -127,7 +127,7 @@ def _share(
         assert isinstance(tree, TreeStructure), "targets and sources are there"
         if tree.pairs:
             dealt = Dealt.in_pieces(s.places.count, parts)
-            numbers = dealt.values(part) | dealt.nodes(part, tree.shape)
+            numbers = dealt.values(part) | dealt.nodes(part, tree.shape, tree.slices)
         else:
             dealt = Dealt.in_turn(s.places.count, parts)
             numbers = dealt.values(part)

@@ -11,6 +11,10 @@
 M2L is most of the work. The threads of a warp find what is far in different steps, and would wait
 for each other at every one; with queues all of them have about as much to add at the same time.
 
+Near the root there are few nodes, and one thread each would leave a GPU idle for as long as one of
+them takes. There several threads share a node (`slices_of`): each has every so manieth entry of the
+parent's list, and leaves what it finds to a second kernel, which puts it together in their order.
+
 So each pair of elements is met once: by M2L of two groups that they are in, or from the list of a
 leaf as pairs. A list has room for `ROOM` nodes. Where it is full a node is left as it is, for the
 children of a, and at last for the walk, which opens it: no result depends on the room. Nor does one
@@ -50,6 +54,10 @@ QUEUES = own("tree.queues")  # of each thread what is far from its node and was 
 QUEUE = 128  # nodes of a queue: 16 bytes per element of a tree with leaves of 32
 HOST_QUEUE = 8  # the same on a CPU, whose threads do not wait for each other
 ROOM = 128  # nodes of a list: 64 bytes per element of a tree with leaves of 16
+SLICES = 8  # threads that share a node, at most
+# threads of a height whose nodes are shared, as far as they go: they fill a GPU once
+THREADS, HOST_THREADS = 2**15, 0
+HEIGHT_SLICES = own("height.slices")
 LAYOUT = AoAS()
 TARGET, ABOVE = "target", "above"  # prefixes of the fields of a node of targets, and of its parent
 
@@ -90,6 +98,16 @@ def queue_of(index: Scalar) -> int:
     return HOST_QUEUE if index == I64 else QUEUE
 
 
+def slices_of(height: int, top: int, index: Scalar) -> int:
+    """How many threads share a node of this height, of a kernel that counts in these: a power of
+    two. No height has more of them than half of all leaves: what they find lies where leaves will
+    have theirs, which come last.
+    """
+    threads = HOST_THREADS if index == I64 else THREADS
+    most = min(SLICES, threads >> (top - height), (1 << height) // 2)
+    return max(most, 1)
+
+
 def list_arrays(*, written: bool) -> tuple[ir.ArrayArgument, ...]:
     """The lists of all nodes, and their lengths."""
     return tuple(value_array(n, I32, written=written) for n in (LISTS, LENGTHS))
@@ -113,55 +131,109 @@ def build_group_pairs(operators: Operators, arguments: TreeArguments, index: Sca
     return _Builder(operators, arguments, index).kernel()
 
 
+def build_slices(operators: Operators, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
+    """The same where several threads share a node."""
+    return _Builder(operators, arguments, index, sliced=True).kernel()
+
+
+def build_collected(operators: Operators, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
+    """The kernel over the same threads that puts together what they found of each node."""
+    return _Builder(operators, arguments, index, sliced=True).collected()
+
+
 class _Builder:
-    def __init__(self, operators: Operators, arguments: TreeArguments, index: Scalar) -> None:
-        self.operators, self.a, self.index = operators, arguments, index
+    def __init__(
+        self,
+        operators: Operators,
+        arguments: TreeArguments,
+        index: Scalar,
+        *,
+        sliced: bool = False,
+    ) -> None:
+        self.operators, self.a, self.index, self.sliced = operators, arguments, index, sliced
         self.record, self.locals = node_record(operators, arguments), LocalRecord(operators)
         self.precision = arguments.precision
         self.target, self.above, self.length = (self.whole(n) for n in (TARGET, ABOVE, "length"))
         self.node, self.entries, self.e = (self.whole(n) for n in ("node", "entries", "e"))
         self.end, self.queued = (self.whole(n) for n in ("end", "queued"))
+        # where several threads share a node: the row of this one's expansion, the row of the lists
+        # of all of them, and how many nodes each may leave
+        self.thread, self.slice, self.room = (self.whole(n) for n in ("t", "slice", "room"))
+        self.row = self.whole("row") if sliced else self.target
+        self.segments = self.whole("segments")
 
     def kernel(self) -> ir.Kernel:
-        t = self.whole("t")
         body = (
-            *read_whole(
-                HEIGHTS, build.add(ir.Local(HEIGHT_FIRST, self.index), t), (("value", self.target),)
-            ),
-            *read_whole(PARENTS, self.target, (("value", self.above),)),
-            *self.shape(self.target, self.whole("target.leaves")),
+            *self.found(),
             self.record.load(self.target, (*self.record.centre, "radius", "scale"), TARGET),
             *self.opening(),
-            *self.shifted(),
+            *(self.nothing() if self.sliced else self.shifted()),
             *read_list(self.above, self.entries),
             *self.starting(),
             ir.While(self.more(), (*self.filled(), *self.emptied())),
-            self.written(LENGTHS, self.target, self.length),
-            self.locals.store(self.target),
+            self.written(LENGTHS, self.row, self.length),
+            self.locals.store(self.row),
         )
-        table, heights = shape_arrays()
-        function = self.operators.proof.function
         functions = [self.operators.m2l()]
         if self.operators.radial.branches:
             functions.append(decided(self.operators))
         uniforms = dict(self.a.uniforms)
         read = {p.name: p for f in functions for p in uniform_leaves(f, uniforms)}
+        theta = ir.Parameter(THETA, self.precision)
+        queues = value_array(QUEUES, I32, written=True)
+        name = "slices" if self.sliced else "pairs"
+        return self.over_threads(f"{name}_of_groups", body, (queues,), (theta, *read.values()))
+
+    def over_threads(
+        self,
+        name: str,
+        body: ir.Block,
+        more: tuple[ir.ArrayArgument, ...] = (),
+        uniforms: tuple[ir.Parameter, ...] = (),
+    ) -> ir.Kernel:
+        """The kernel of this body for each thread of a height."""
+        function, numbers = self.operators.proof.function, [HEIGHT_COUNT, HEIGHT_FIRST]
+        if self.sliced:
+            numbers.append(HEIGHT_SLICES)
         return ir.Kernel(
-            identifier(f"{function.name}_pairs_of_groups"),
+            identifier(f"{function.name}_{name}"),
             MOMENTS,
             (
-                table,
-                heights,
+                *shape_arrays(),
                 value_array(PARENTS, I32, written=False),
                 self.record.array(written=False),
                 self.locals.array(written=True),
                 *list_arrays(written=True),
-                value_array(QUEUES, I32, written=True),
+                *more,
             ),
-            (ir.Parameter(THETA, self.precision), *read.values()),
-            (ir.Parameter(HEIGHT_COUNT, self.index), ir.Parameter(HEIGHT_FIRST, self.index)),
-            (ir.Parallel(t.name, ir.Local(HEIGHT_COUNT, self.index), body),),
+            uniforms,
+            tuple(ir.Parameter(n, self.index) for n in numbers),
+            (ir.Parallel(self.thread.name, ir.Local(HEIGHT_COUNT, self.index), body),),
             location=function.location,
+        )
+
+    def found(self) -> ir.Block:
+        """The node of the thread, its parent, and what is written where."""
+        first, n = ir.Local(HEIGHT_FIRST, self.index), self.thread
+        sliced = ()
+        if self.sliced:
+            n, slices = self.whole("n"), ir.Local(HEIGHT_SLICES, self.index)
+            room = build.divide(ir.Literal(ROOM, self.index), slices)
+            sliced = (
+                ir.Assign(n.name, build.divide(self.thread, slices)),
+                ir.Assign(
+                    self.slice.name,
+                    build.subtract(self.thread, build.multiply(n, slices)),
+                ),
+                ir.Assign(self.room.name, room),
+                *read_whole(HEIGHTS, self.thread, (("value", self.row),)),
+                *read_whole(HEIGHTS, n, (("value", self.segments),)),
+            )
+        return (
+            *sliced,
+            *read_whole(HEIGHTS, build.add(first, n), (("value", self.target),)),
+            *read_whole(PARENTS, self.target, (("value", self.above),)),
+            *self.shape(self.target, self.whole("target.leaves")),
         )
 
     def opening(self) -> ir.Block:
@@ -189,8 +261,74 @@ class _Builder:
             self.locals.load(self.above, ABOVE),
             self.apply(self.operators.l2l(), given, tuple(v.name for v in results)),
         )
-        none = tuple(ir.Assign(v.name, build.zero(v.type)) for v in results)
-        return (*none, ir.If(build.less(0, self.above), shift))
+        return (*self.nothing(), ir.If(build.less(0, self.above), shift))
+
+    def nothing(self) -> ir.Block:
+        return tuple(ir.Assign(v.name, build.zero(v.type)) for v in self.locals.variables())
+
+    # ------------------------------------------------------------ threads that share a node
+
+    def collected(self) -> ir.Kernel:
+        """The lists of all threads of a node, one after the other, and the sum of expansions."""
+        zero, one = (ir.Literal(n, self.index) for n in (0, 1))
+        slices, k, row = ir.Local(HEIGHT_SLICES, self.index), self.whole("k"), self.whole("other")
+        first = self.whole("slices.first")
+        length, other, entry = (self.whole(n) for n in ("length", "other.length", "entry"))
+        begin, totals = self.whole("begin"), self.locals.variables()
+        row_of = read_whole(HEIGHTS, build.add(first, k), (("value", row),))
+        parts = self.locals.variables("part")
+        before = (*row_of, *read_whole(LENGTHS, row, (("value", other),)))
+        moved = (
+            *read_whole(LISTS, build.add(self.segment, k), (("value", entry),)),
+            self.written(
+                LISTS, build.add(build.multiply(self.target, ROOM), build.add(begin, k)), entry
+            ),
+        )
+        added = (
+            *row_of,
+            self.locals.load(row, "part"),
+            *(ir.Assign(v.name, build.plus(v, p)) for v, p in zip(totals, parts, strict=True)),
+        )
+        last = build.equal(self.slice, build.subtract(slices, 1))
+        body = (
+            *self.found(),
+            ir.Assign(first.name, build.subtract(self.thread, self.slice)),
+            ir.Assign(begin.name, zero),
+            ir.For(
+                k.name, zero, self.slice, one,
+                (*before, ir.Assign(begin.name, build.add(begin, other))),
+            ),
+            *read_whole(LENGTHS, self.row, (("value", length),)),
+            ir.For(k.name, zero, length, one, moved),
+            ir.Assign(length.name, build.add(begin, length)),
+            ir.If(last, (self.written(LENGTHS, self.target, length),)),
+            ir.If(
+                build.equal(self.slice, 0),
+                (
+                    self.record.load(self.target, (*self.record.centre, "scale"), TARGET),
+                    *self.shifted(),
+                    ir.For(k.name, zero, slices, one, added),
+                    self.locals.store(self.target),
+                ),
+            ),
+        )  # fmt: skip
+        return self.over_threads("collected_groups", body)
+
+    @property
+    def list(self) -> ir.Expression:
+        """Where what a thread leaves begins."""
+        return self.segment if self.sliced else build.multiply(self.target, ROOM)
+
+    @property
+    def segment(self) -> ir.Expression:
+        """Where the list of a thread begins."""
+        behind = build.multiply(self.slice, self.room)
+        return build.add(build.multiply(self.segments, ROOM), behind)
+
+    @property
+    def left(self) -> ir.Expression:
+        """How many nodes of the parent's list are still to be looked at."""
+        return self.whole("left") if self.sliced else build.subtract(self.entries, self.e)
 
     # ------------------------------------------------------------ the queue
 
@@ -198,7 +336,16 @@ class _Builder:
         zero = ir.Literal(0, self.index)
         open_ = self.whole("open")
         variables = (self.length, self.e, self.queued, self.node, self.end, open_)
-        return tuple(ir.Assign(v.name, zero) for v in variables)
+        none = tuple(ir.Assign(v.name, zero) for v in variables)
+        if not self.sliced:
+            return none
+        slices = ir.Local(HEIGHT_SLICES, self.index)
+        others = build.subtract(build.add(self.entries, slices), build.add(self.slice, 1))
+        return (
+            *none,
+            ir.Assign(self.e.name, self.slice),
+            ir.Assign(self.whole("left").name, build.divide(others, slices)),
+        )
 
     def more(self) -> ir.Expression:
         """Whether any source is still to be looked at."""
@@ -213,13 +360,19 @@ class _Builder:
     def following_entry(self) -> ir.Block:
         entry, of_entry = self.whole("entry"), self.whole("entry.leaves")
         below = build.subtract(build.multiply(of_entry, 2), 1)
+        step: ir.Expression = ir.Literal(1, self.index)
+        counted: ir.Block = ()
+        if self.sliced:
+            step, left = ir.Local(HEIGHT_SLICES, self.index), self.whole("left")
+            counted = (ir.Assign(left.name, build.subtract(left, 1)),)
         return (
             *read_entry(self.above, self.e, entry),
             *self.shape(entry, of_entry),
             ir.Assign(self.node.name, entry),
             ir.Assign(self.end.name, build.add(entry, below)),
             ir.Assign(self.whole("open").name, ir.Literal(1, self.index)),
-            ir.Assign(self.e.name, build.add(self.e, 1)),
+            ir.Assign(self.e.name, build.add(self.e, step)),
+            *counted,
         )
 
     def emptied(self) -> ir.Block:
@@ -244,10 +397,8 @@ class _Builder:
         open_, one = self.whole("open"), 1
         radius, own_radius = self.record.local("radius"), self.record.local("radius", TARGET)
         smaller = build.all_of(build.less(1, of_target), ir.Compare("<", radius, own_radius))
-        full = build.less(
-            ROOM - 1,
-            build.add(build.add(self.length, open_), build.subtract(self.entries, self.e)),
-        )
+        room: int | ir.Expression = build.subtract(self.room, 1) if self.sliced else ROOM - 1
+        full = build.less(room, build.add(build.add(self.length, open_), self.left))
         stays = ir.Logical("or", build.equal(leaves, 1), ir.Logical("or", smaller, full))
         return (
             self.record.load(self.node, (*self.record.centre, "radius")),
@@ -265,11 +416,7 @@ class _Builder:
                     ir.If(
                         stays,
                         (
-                            self.written(
-                                LISTS,
-                                build.add(build.multiply(self.target, ROOM), self.length),
-                                self.node,
-                            ),
+                            self.written(LISTS, build.add(self.list, self.length), self.node),
                             ir.Assign(self.length.name, build.add(self.length, one)),
                             ir.Assign(open_.name, build.subtract(open_, one)),
                         ),

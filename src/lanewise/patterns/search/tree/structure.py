@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lanewise.ir.names import own
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array, values_arrangement
+from lanewise.launch.support import index_type
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tasks import Buffer, Primitive, Role
 from lanewise.layouts import Arrangement
@@ -34,6 +35,7 @@ from lanewise.patterns.search.tree.arguments import (
     THETA,
 )
 from lanewise.patterns.search.tree.order import made_order
+from lanewise.patterns.search.tree.pairs import slices_of
 from lanewise.patterns.search.tree.shape import (
     HEIGHTS,
     PARENTS,
@@ -127,10 +129,17 @@ class TreeStructure(Structure):
             values[ACCURACY] = real(SHARE * self.accuracy)
             values[ENTRY_COUNT] = ENTRIES
         for height in range(self.shape.top + 1):
-            first, count = height_numbers(height)
-            values[first] = self._starts[height]
-            values[count] = self._starts[height + 1] - self._starts[height]
+            first, count, threads = height_numbers(height)
+            nodes = self._starts[height + 1] - self._starts[height]
+            values[first], values[count] = self._starts[height], nodes
+            if self.pairs:
+                values[height_slices(height)] = slices = self.slices(height)
+                values[threads] = nodes * slices
         return values
+
+    def slices(self, height: int) -> int:
+        """How many threads share a node of pairs of groups."""
+        return slices_of(height, self.shape.top, index_type(self._sources.device))
 
     def kind(self, index: Scalar) -> Hashable:
         return index, self.shape.leaf, self.shape.top
@@ -160,9 +169,17 @@ class TreeStructure(Structure):
         return f"{self._described}; {leaves}, {groups}, {counted(s.top + 1, 'level', 'levels')}"
 
 
-def height_numbers(height: int) -> tuple[str, str]:
-    """The numbers of a call that say which nodes have this height."""
-    return own(f"height{height}.first"), own(f"height{height}.count")
+def height_numbers(height: int) -> tuple[str, str, str]:
+    """The numbers of a call that say which nodes have this height, and how many threads share
+    them.
+    """
+    of = f"height{height}"
+    return own(f"{of}.first"), own(f"{of}.count"), own(f"{of}.threads")
+
+
+def height_slices(height: int) -> str:
+    """The number of a call that says how many threads share one of these nodes."""
+    return own(f"height{height}.slices")
 
 
 def _fill(tables: Mapping[str, NDArray[np.int32]], device: str, memory: Pieces) -> None:

@@ -69,6 +69,9 @@ from lanewise.patterns.search.tree.ways import GROUP_WALK, WALK
 from lanewise.patterns.tables.arguments import table_arrays, table_lengths
 
 THREAD = own("thread")
+# rounds of the loop over near sources on a GPU, where pairs of groups left little else to a walk; a
+# CPU's compiler decides
+UNROLL = 32
 WIDE = 0.8  # the opening angle of the walk that finds how large results are
 
 
@@ -485,7 +488,8 @@ class _WalkBuilder:
         )
 
         def loop(same: ir.Expression | None) -> ir.For:
-            return ir.For(j.name, begin, end, one, self.pair(j, same))
+            unroll = UNROLL if self.pairs and self.index != I64 else 1
+            return ir.For(j.name, begin, end, one, self.pair(j, same), unroll=unroll)
 
         if not self.lowered.uses_same:
             return (*bounds, loop(None))
