@@ -36,17 +36,29 @@ _CHAINS: dict[str, Operation] = {"+": "+", "-": "+", "*": "*", "&": "&", "|": "|
 
 
 @dataclass(frozen=True, slots=True)
+class Halves:
+    """Of a round that reads what was gathered so far: the early one gathers it, the late one reads
+    it. folds: the variables whose running values these are.
+    """
+
+    folds: tuple[Fold, ...]
+    early: ir.Block
+    late: ir.Block
+
+
+@dataclass(frozen=True, slots=True)
 class Shareable:
     """A loop whose rounds may be shared. `inner`: the loop in it whose rounds are shared in its
     place, or itself.
 
-    variables: of the loops from the outer one to the inner one.
+    halves: of its rounds, where they read running values (`analysis/running.py`).
     """
 
     loop: ir.For
     inner: ir.For
     folds: tuple[Fold, ...]
     stores: bool
+    halves: Halves | None = None
 
     @property
     def is_nest(self) -> bool:
@@ -63,7 +75,7 @@ def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable
     folds = folds_of(loop, body[place + 1 :], carrying=True)
     if isinstance(folds, str):
         return folds
-    if reason := _stores(body, loop, indices):
+    if reason := stores_meet(body, loop, indices):
         return reason
     stores = any(isinstance(s, ir.StoreElement) for s in statements(loop.body))
     inner = loop
@@ -286,7 +298,7 @@ def _only_loop(loop: ir.For, folds: tuple[Fold, ...]) -> ir.For | None:
     return None if touched & gathered else below[0]
 
 
-def _stores(body: ir.Block, loop: ir.For, indices: tuple[str, ...]) -> str | None:
+def stores_meet(body: ir.Block, loop: ir.For, indices: tuple[str, ...]) -> str | None:
     """Why two rounds, or threads, might touch one element that one of them writes; or None."""
     inside = list(statements(loop.body))
     written = {s.array for s in inside if isinstance(s, ir.StoreElement)}

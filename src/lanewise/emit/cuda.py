@@ -130,6 +130,13 @@ class _Writer:
             f"{'const ' if self.declarations.is_constant(s, name) else ''}{self.declaration(name)}"
         )
 
+    def shuffled(self, s: ir.Shuffle) -> str:
+        value = self.names(s.value.name)
+        if s.distance in (0, -s.group):
+            return f"lw_{'last' if s.distance else 'first'}({value}, {s.group})"
+        which = "behind" if s.distance > 0 else "before"
+        return f"lw_{which}({value}, {abs(s.distance)}, {s.group})"
+
     def nested(self, head: str, body: ir.Block, depth: int) -> None:
         pad = "    " * depth
         self.put(f"{pad}{head} {{")
@@ -171,9 +178,7 @@ class _Writer:
             case ir.Rotate():
                 self.put_rotation(s, pad)
             case ir.Shuffle():
-                source = f"lw_behind({self.names(s.value.name)}, {s.distance}, {s.group})"
-                first = f"lw_first({self.names(s.value.name)}, {s.group})"
-                self.put(f"{pad}{self.target(s, s.name)} = {source if s.distance else first};")
+                self.put(f"{pad}{self.target(s, s.name)} = {self.shuffled(s)};")
             case ir.Least():
                 value = self.names(s.value.name)
                 self.put(f"{pad}{self.target(s, s.name)} = lw_least({value});")

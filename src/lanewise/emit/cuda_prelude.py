@@ -117,6 +117,17 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     return __shfl_down_sync(0xffffffffu, x, distance, group);
 }
 """,
+    "lw_before": """// The value of a thread so far before this one, in its group of neighbours.
+template <class T> __device__ __forceinline__ T lw_before(T x, int distance, int group)
+{
+    return __shfl_up_sync(0xffffffffu, x, distance, group);
+}
+""",
+    "lw_last": """template <class T> __device__ __forceinline__ T lw_last(T x, int group)  // of the last of a group
+{
+    return __shfl_sync(0xffffffffu, x, group - 1, group);
+}
+""",
     "lw_first": """template <class T> __device__ __forceinline__ T lw_first(T x, int group)  // of the first of a group
 {
     return __shfl_sync(0xffffffffu, x, 0, group);

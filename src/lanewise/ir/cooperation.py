@@ -50,10 +50,10 @@ class Rotate(StatementNode):
 @dataclass(frozen=True, slots=True)
 class Shuffle(StatementNode):
     """Every thread takes into `name` what `value` is in the thread `distance` behind it, within its
-    group of `group` neighbours of a warp.
+    group of `group` neighbours of a warp; of a negative distance, in the one so far before it.
 
-    Where the group ends a thread takes its own. A distance of 0: what it is in the first thread of
-    the group.
+    Where the group ends or begins a thread takes its own. A distance of 0: what it is in the first
+    thread of the group; of `-group`: in the last one.
     """
 
     name: Declared

@@ -224,13 +224,12 @@ class Interpreter:
             case ir.Shuffle():
                 shared.exchanged[s.name, me] = env[s.value.name]
                 yield True
-                within, first = me % s.group, me - me % s.group
-                source = (
-                    first + within + s.distance
-                    if s.distance and within + s.distance < s.group
-                    else me
-                )
-                env[s.name] = shared.exchanged[s.name, source if s.distance else first]
+                first = me - me % s.group
+                if s.distance in (0, -s.group):
+                    source = first + (s.group - 1 if s.distance else 0)
+                else:
+                    source = me + s.distance if 0 <= me + s.distance - first < s.group else me
+                env[s.name] = shared.exchanged[s.name, source]
                 yield True
             case ir.Least():
                 shared.exchanged[s.name, me] = env[s.value.name]

@@ -54,7 +54,7 @@ class Rounds:
     reads in several loops. wide: whether these begin at multiples of 16 bytes. divided: parts of
     them can run in their own blocks. alone: there is one point, which sums over an index space.
     reused: several points read the same elements in them. panels: they are those of a recurrence,
-    which panels of them shorten. count: `of` a call.
+    which panels of them shorten. running: they read what was gathered so far. count: `of` a call.
     """
 
     of: Callable[[Mapping[str, Any]], int]
@@ -65,6 +65,7 @@ class Rounds:
     alone: bool = False
     reused: bool = False
     panels: bool = False
+    running: bool = False
     count: int = 0
 
     def at(self, environment: Mapping[str, Any]) -> Rounds:

@@ -127,7 +127,13 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.Barrier():
             return [f"{pad}barrier{' of the warp' if s.scope == 'warp' else ''}"]
         case ir.Shuffle():
-            place = f"{s.distance} behind" if s.distance else "the first"
+            place = (
+                "the first"
+                if not s.distance
+                else "the last"
+                if s.distance == -s.group
+                else f"{abs(s.distance)} {'behind' if s.distance > 0 else 'before'}"
+            )
             return [f"{pad}{s.name} = {s.value.name} of {place} of {s.group}"]
         case ir.Apply():
             results = f"{', '.join(s.results)} = " if s.results else ""

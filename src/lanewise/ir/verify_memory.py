@@ -69,7 +69,8 @@ def _cooperate(s: ir.Cooperation, kernel: ir.Kernel, parallel: int) -> str:
             return f"not all threads of a warp come here: it depends on {divided[0]}"
         case ir.Shuffle():
             groups = (2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32)
-            fits = s.group in groups and 0 <= s.distance < s.group
+            least = 0 if hosted else -s.group
+            fits = s.group in groups and least <= s.distance < s.group
             return "" if fits else f"a distance of {s.distance} in groups of {s.group}"
         case _:
             return ""

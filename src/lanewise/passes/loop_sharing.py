@@ -8,7 +8,8 @@ in shared memory between warps.
 `column`: neighbouring threads are neighbouring points, a warp has one slice; sums meet in shared
 memory. Either way in an order that depends on the plan alone. Threads beyond the end compute the
 last point again and store nothing, so that all threads meet. What stands between the loops every
-slice computes, and the first one stores.
+slice computes, and the first one stores. Rounds that read what was gathered so far go together
+(running_rounds.py).
 """
 
 from __future__ import annotations
@@ -21,19 +22,23 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import scatters, statements
 from lanewise.passes import kept_values
 from lanewise.passes.base import refuse
-from lanewise.passes.shared_loops import Sharing, rows_of, shareable_loops
+from lanewise.passes.shared_loops import Sharing, best_way, rows_of, shareable_loops
 from lanewise.passes.sharing_threads import ThreadPlaces, ThreadWriter
 from lanewise.passes.wide_rounds import MOST
 
 
-def legal(kernel: ir.Kernel) -> str | None:
-    """Why the pass does not apply, or None."""
+def legal(kernel: ir.Kernel, *, running: bool = False) -> str | None:
+    """Why the pass does not apply, or None. running: as on a GPU, where it also applies to loops
+    that read what was gathered so far.
+    """
     if kernel.grid is not None:
         return "its points are already mapped to threads"
     indices, body = nest_of(kernel)
     if scatters(body):
         return "it scatters: several threads that share a point would do so several times"
-    loops = shareable_loops(kernel)
+    loops = shareable_loops(kernel, running=running)
+    if any(x.halves for x in loops.values()) and best_way(kernel, running=True) != "row":
+        return "it reads running values along columns, of which each has a thread"
     if not loops:
         reasons = [shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)]
         if reasons:
@@ -86,8 +91,10 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
     return None
 
 
-def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
+def _keeping(kernel: ir.Kernel, sharing: Sharing, loops: dict[int, Shareable]) -> str | None:
     """Why rows or values cannot be kept in shared memory, or None."""
+    if (sharing.values or sharing.keep) and any(x.halves for x in loops.values()):
+        return "it reads running values, and its rows are read once"
     if sharing.values:
         return values_problem(kernel, sharing)
     if not sharing.keep:
@@ -98,7 +105,7 @@ def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
         return (
             f"{sharing.keep} elements are no multiple of {MOST} for each of {sharing.slices} slices"
         )
-    if not rows_of(kernel, shareable_loops(kernel)):
+    if not rows_of(kernel, loops):
         return "no two of its loops over one range, from 0 on, read the same row"
     return None
 
@@ -126,15 +133,22 @@ def _is_rewritten(body: ir.Block, last: int) -> bool:
     )
 
 
-def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: int = 1) -> ir.Kernel:
+def apply(
+    kernel: ir.Kernel,
+    sharing: Sharing,
+    *,
+    min_blocks: int = 0,
+    parts: int = 1,
+    running: bool = False,
+) -> ir.Kernel:
     """Blocks of `lanes` points, each with `slices` threads; raises `PlanError` where no loop can be
     shared.
     """
-    if reason := legal(kernel):
+    if reason := legal(kernel, running=running):
         raise refuse("slicing", kernel, reason)
-    if reason := _keeping(kernel, sharing):
+    loops = shareable_loops(kernel, running=running)
+    if reason := _keeping(kernel, sharing, loops):
         raise refuse("keeping of rows", kernel, reason)
-    loops = shareable_loops(kernel)
     names, body = nest_of(kernel)
     place = ThreadPlaces(kernel, sharing)
     head, total = place.of(names)

@@ -13,6 +13,7 @@ from lanewise.analysis.reductions import (
     over_one_range,
     shareable,
 )
+from lanewise.analysis.running import running as running_rounds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
@@ -48,29 +49,36 @@ class Sharing:
         return self.slices * self.lanes
 
 
-def shareable_loops(kernel: ir.Kernel) -> dict[int, Shareable]:
+def shareable_loops(kernel: ir.Kernel, *, running: bool = False) -> dict[int, Shareable]:
     """The loops of a reference kernel whose rounds threads may share, by their place in the body of
-    a thread.
+    a thread. running: also those whose rounds read what was gathered so far, which the threads of
+    a GPU can share along rows.
     """
     indices, body = nest_of(kernel)
     examined = {n: shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)}
+    if running:
+        examined |= {
+            n: running_rounds(kernel, body, n, indices)
+            for n, x in examined.items()
+            if isinstance(x, str)
+        }
     return {n: x for n, x in examined.items() if isinstance(x, Shareable)}
 
 
-def best_way(kernel: ir.Kernel) -> Way:
+def best_way(kernel: ir.Kernel, *, running: bool = False) -> Way:
     """In which way the loads of the shared loops are coalesced."""
-    rows, columns = coalesced(kernel)
+    rows, columns = coalesced(kernel, running=running)
     return "column" if columns > rows else "row"
 
 
-def coalesced(kernel: ir.Kernel) -> tuple[int, int]:
+def coalesced(kernel: ir.Kernel, *, running: bool = False) -> tuple[int, int]:
     """How many accesses of the shared loops have neighbours in neighbouring rounds, and how many in
     neighbouring points.
 
     What no point changes comes from a cache either way, and counts as neither.
     """
     indices, body = nest_of(kernel)
-    loops = shareable_loops(kernel)
+    loops = shareable_loops(kernel, running=running)
     inner = {id(x.inner): x.inner.variable for x in loops.values()}
     rows = columns = 0
     for a in accesses(body, indices):

@@ -20,6 +20,7 @@ from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL
 from lanewise.passes import kept_values
 from lanewise.passes.carried_meeting import CarriedState, nowhere
+from lanewise.passes.running_rounds import RunningRounds
 from lanewise.passes.shared_loops import (
     INSIDE,
     LANE,
@@ -178,7 +179,20 @@ class ThreadWriter:
             for n in (f.name, *(x.name for x in f.carried))
         }
         inner = with_rounds(shareable.inner, places) if places else shareable.inner
-        rounds = self.rounds(inner, number, frozenset((*mine, *places.values())))
+        kept = frozenset((*mine, *places.values()))
+        if shareable.halves is None:
+            rounds = self.rounds(inner, number, kept)
+        else:
+            rounds = RunningRounds(
+                self.kernel,
+                self.body,
+                self.indices,
+                self.sharing,
+                self.across,
+                self.slice,
+                kept,
+                self.arrays,
+            ).block(inner, shareable.halves)
         loop = with_inner(shareable.loop, shareable.inner, rounds)
         body = flat_map(rename(loop, mine), self.guard(self.inside, self.inside))
         kind = inner.start.type

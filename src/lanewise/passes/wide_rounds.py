@@ -93,12 +93,13 @@ def several(
     across: int,
     wide: tuple[ir.LoadElement | ir.StoreElement, ...],
     kept: frozenset[str],
+    also: frozenset[str] = frozenset(),
 ) -> ir.Block:
     """The body of `across` neighbouring rounds.
 
-    `kept` are the variables that all rounds have in common.
+    `kept` are the variables that all rounds have in common; `also` those that each has from before.
     """
-    local = [n for s in statements(loop.body) for n in writes(s) if n not in kept]
+    local = [*also, *(n for s in statements(loop.body) for n in writes(s) if n not in kept)]
     loads: list[ir.Statement] = []
     stores: list[ir.Statement] = []
     rest = tuple(s for s in loop.body if not any(s is x for x in wide))

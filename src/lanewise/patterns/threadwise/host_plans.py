@@ -89,7 +89,8 @@ def host_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     if any(getattr(requested, name) is not None for name in FIELDS):
         return NEUTRAL
     bits = requested.vector_bits or machine.vector_bits
-    rounds = 0 if work.rounds is None else work.rounds.count
+    shared = None if work.rounds is None or work.rounds.running else work.rounds
+    rounds = 0 if shared is None else shared.count
 
     def is_even(points: int) -> bool:
         """Whether blocks of so many points give all cores nearly equal work."""
@@ -101,7 +102,7 @@ def host_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
         if (plan.vector_bits == 512) != (bits == 512):
             return False
         if plan.unroll > 1:
-            return is_even(plan.tile) and (work.rounds is None or rounds >= SHORT)
+            return is_even(plan.tile) and (shared is None or rounds >= SHORT)
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
         if plan.tile and plan.rows == plan.across:
             return work.targets >= plan.tile**2 // squares.FLAT * machine.multiprocessors * WAVES

@@ -42,7 +42,7 @@ def shared(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> tuple[ir.
             )
     sharing = _sharing(kernel, plan)
     if plan.parts == 1:
-        mapped = loop_sharing.apply(kernel, sharing, min_blocks=plan.min_blocks)
+        mapped = loop_sharing.apply(kernel, sharing, min_blocks=plan.min_blocks, running=True)
         return (checked("slicing", mapped),)
     first, second = (
         checked("splitting of loops", k) for k in loop_splitting.apply(kernel, plan.parts)
@@ -57,13 +57,13 @@ def _sharing(kernel: ir.Kernel, plan: CompletePlan) -> Sharing:
     threads, slices = plan.block, plan.slices
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
-    if reason := loop_sharing.legal(kernel):
+    if reason := loop_sharing.legal(kernel, running=plan.parts == 1):
         raise refuse("slicing", kernel, reason)
     if slices < 1 or threads % slices:
         raise refuse(
             "slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices"
         )
-    way = shared_loops.best_way(kernel)
+    way = shared_loops.best_way(kernel, running=plan.parts == 1)
     if way == "row" and slices & (slices - 1):
         raise refuse(
             "slicing", kernel, f"neighbours of a warp meet in powers of two, and {slices} is none"
@@ -116,6 +116,8 @@ def sharing_plan(machine: Machine, work: Work, requested: Plan) -> Plan | None:
         or (rounds.reused and work.targets * FEW >= most_threads)
     ):
         return None
+    if rounds.running:
+        return _running(work.targets, rounds, most_threads, threads)
     if rounds.columns:
         return _columns(work.targets, rounds, most_threads, threads)
     return _rows(work.targets, rounds, most_threads, threads)
@@ -166,6 +168,16 @@ def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan 
             )
         )
     return Plan(block=threads, slices=slices, parts=parts, tile=keep, unroll=UNROLL)
+
+
+def _running(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan:
+    """A warp for each row, in which running values meet by shuffles alone; more where there are few
+    rows.
+    """
+    slices = _power(min(WARP, max(1, rounds.count // 4)))
+    while slices < threads and points * slices < most_threads and rounds.count >= slices * 2 * EACH:
+        slices *= 2
+    return Plan(block=threads, slices=slices, unroll=UNROLL)
 
 
 def _power(n: int) -> int:

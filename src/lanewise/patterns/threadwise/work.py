@@ -22,6 +22,10 @@ from lanewise.patterns.threadwise.totals import POINT
 def describe(reference: ir.Kernel, work: Work) -> Work:
     """The work of a call with this reference kernel, apart from its numbers."""
     if loop_sharing.legal(reference) is not None:
+        if loop_sharing.legal(reference, running=True) is None:
+            loops = shared_loops.shareable_loops(reference, running=True)
+            count = _counting(reference, tuple(x.inner for x in loops.values()))
+            return replace(work, rounds=Rounds(count, running=True))
         blocked = recurrence(reference)
         if isinstance(blocked, str) or panels.legal(reference, 1) is not None:
             return work
