@@ -19,7 +19,12 @@ from tests.passes.ptx import check_cubin
 from tests.patterns.reductions import reference, run
 from tests.patterns.running import ANSWERS, answer, farthest, inputs, largest, least_by_test, sums
 
-SHARINGS = (Sharing("row", 2, 16), Sharing("row", 32, 2, unroll=4), Sharing("row", 64, 1))
+SHARINGS = (
+    Sharing("row", 2, 16),
+    Sharing("row", 32, 2, unroll=4),
+    Sharing("row", 64, 1),
+    Sharing("row", 64, 2),
+)
 named = pytest.mark.parametrize("kernel", ANSWERS, ids=lambda k: k.__name__)
 
 
@@ -177,7 +182,14 @@ def test_a_cpu_has_no_such_lanes():
 
 @pytest.mark.parametrize(
     ("shape", "slices"),
-    [((1 << 17, 128), 32), ((4096, 4096), 128), ((64, 1 << 16), 256), ((1 << 20, 8), 1), ((1 << 17, 40), 8)],
+    [
+        ((1 << 17, 128), 32),
+        ((4096, 4096), 128),
+        ((64, 1 << 16), 1024),
+        ((1 << 20, 7), 1),
+        ((1 << 17, 40), 8),
+        ((1 << 20, 16), 4),
+    ],
 )
 def test_default_plans_fill_the_gpu(shape, slices):
     a = np.empty(shape, np.float32)

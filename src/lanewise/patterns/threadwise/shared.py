@@ -15,6 +15,8 @@ from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 COMBINE = 256  # threads of a block that join parts
 SHORT = 32  # rounds that are not worth sharing
+SHORT_RUN = 8  # the same, where a thread alone would write its row element by element
+LONG_RUN = 1024  # threads at most of a row that reads running values
 EACH = 16  # rounds at least that a thread keeps
 FULL = 2048  # threads of a multiprocessor
 MOST_PARTS = 4096
@@ -112,12 +114,12 @@ def sharing_plan(machine: Machine, work: Work, requested: Plan) -> Plan | None:
         return Plan(block=max(threads, requested.slices or 1), slices=1, parts=1, unroll=UNROLL)
     if (
         requested.tile is not None
-        or rounds.count < SHORT
+        or rounds.count < (SHORT_RUN if rounds.running else SHORT)
         or (rounds.reused and work.targets * FEW >= most_threads)
     ):
         return None
     if rounds.running:
-        return _running(work.targets, rounds, most_threads, threads)
+        return _running(work.targets, rounds, most_threads, requested.block)
     if rounds.columns:
         return _columns(work.targets, rounds, most_threads, threads)
     return _rows(work.targets, rounds, most_threads, threads)
@@ -170,14 +172,16 @@ def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan 
     return Plan(block=threads, slices=slices, parts=parts, tile=keep, unroll=UNROLL)
 
 
-def _running(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan:
-    """A warp for each row, in which running values meet by shuffles alone; more where there are few
-    rows.
+def _running(points: int, rounds: Rounds, most_threads: int, block: int | None) -> Plan:
+    """A warp for each row, in which running values meet by shuffles alone; a block for each where
+    rows are few.
     """
     slices = _power(min(WARP, max(1, rounds.count // 4)))
-    while slices < threads and points * slices < most_threads and rounds.count >= slices * 2 * EACH:
+    most = block or LONG_RUN
+    while slices < most and points * slices < most_threads and rounds.count >= slices * 2 * EACH:
         slices *= 2
-    return Plan(block=threads, slices=slices, unroll=UNROLL)
+    alone = slices if slices > WARP else COMBINE
+    return Plan(block=block or alone, slices=slices, unroll=UNROLL)
 
 
 def _power(n: int) -> int:
