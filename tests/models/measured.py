@@ -76,7 +76,8 @@ def step_rows() -> list[Row]:
     """Steps of bench/results/mesh_cuda.md on an NVIDIA H200, one GPU and a mesh of one part: all but the pairs is
     less than a thousandth of them."""
     text = (RESULTS / "mesh_cuda.md").read_text().partition("Direct gravity and lattices again, on two NVIDIA H200")[2]
-    found = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|", text, re.MULTILINE)
+    tables = "\n".join(t for t in text.split("\n\n") if t.startswith("| gravity, bodies |"))
+    found = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \|", tables, re.MULTILINE)
     plan = "targets=8, unroll=4, block=32, registers=128, fma=True, reciprocity="
     return [
         Row("gravity", n, n**2 / (float(ms) / 1e3), plan_of(f"{plan}'{mode}'"), 128)
