@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from lanewise.passes.shared_loops import Sharing
 from lanewise.support.errors import PlanError
 from tests.passes.ptx import check_cubin, ptx
 from tests.patterns.reductions import columns, expected, inputs, reference, rows, run, several, softmax, total
+from tests.written import module
 
 SHAPES = [(1, 1), (5, 37), (2, 132), (0, 5), (13, 4)]
 
@@ -65,6 +68,37 @@ def test_stores_of_neighbouring_rounds_keep_their_numbers():
     assert wide, "neighbouring rounds are stored together"
     found = run((kernel,), softmax, arguments, grid)
     np.testing.assert_allclose(found[-1], expected(softmax, arguments)[-1], rtol=2e-5, atol=2e-6)
+
+
+ORDERS = list(permutations(["u = u * 3.0", "r[y, k] = u", "if u > 1.0:\n            r[y, k] = 9.0"]))
+KINDS = ("u = t; s += t", "s += t; u = s")  # gathers alone, or reads what was gathered
+
+
+@pytest.mark.parametrize("lines", [(kind, *order) for kind in KINDS for order in ORDERS], ids=str)
+def test_stores_of_wide_rounds_write_what_they_did_where_they_stood(lines):
+    """Behind a round other statements may have changed the value, or written the same element."""
+    body = "\n        ".join(("t = a[y, k]", *lines))
+    kernel = module(ORDERED.format(body=body)).ordered
+    a = np.random.default_rng(1).random((3, 36), np.float32)
+    arguments = (a, np.full_like(a, np.nan), np.zeros(3, np.float32))
+    before = reference(kernel, arguments, (3,), multiple=4)
+    wanted = run((before,), kernel, arguments, (3,))
+    text = loop_sharing.apply(before, Sharing("row", 8, 4), running=True)
+    assert any(isinstance(s, ir.LoadElement) and s.more for s in statements(text.body))
+    for one, other in zip(run((text,), kernel, arguments, (3,)), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5)
+
+
+ORDERED = """
+import lanewise as lw
+
+@lw.threadwise
+def ordered(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32], q: lw.Array1[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[1]):
+        {body}
+    q[y] = s
+"""
 
 
 def test_the_way_is_that_of_coalesced_loads():

@@ -16,7 +16,7 @@ from lanewise.analysis.reductions import is_steady
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered
-from lanewise.ir.traverse import rename, rewrite_block, statements, writes, written_in
+from lanewise.ir.traverse import reads, rename, rewrite_block, statements, writes, written_in
 
 MOST = 4  # elements of one access
 
@@ -99,6 +99,7 @@ def several(
 
     `kept` are the variables that all rounds have in common; `also` those that each has from before.
     """
+    wide = tuple(s for s in wide if isinstance(s, ir.LoadElement) or _may_wait(s, loop.body))
     local = [*also, *(n for s in statements(loop.body) for n in writes(s) if n not in kept)]
     loads: list[ir.Statement] = []
     stores: list[ir.Statement] = []
@@ -135,3 +136,15 @@ def several(
             values.append(one.value)
         stores.append(replace(s, value=values[0], more=tuple(values[1:])))
     return (*loads, *copies, *stores)
+
+
+def _may_wait(store: ir.StoreElement, body: ir.Block) -> bool:
+    """Whether a store may stand behind its round: nothing behind it there changes what it stores,
+    or stores in the same array.
+    """
+    place = next(n for n, s in enumerate(body) if s is store)
+    behind = body[place + 1 :]
+    again = any(
+        isinstance(s, ir.StoreElement) and s.array == store.array for s in statements(behind)
+    )
+    return not again and not set(reads(store.value)) & written_in(behind)
