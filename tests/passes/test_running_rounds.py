@@ -76,6 +76,39 @@ def test_running_values_gather_once_more(columns):
         np.testing.assert_allclose(found[2], np.abs(s).max(axis=1) + s[:, -1], rtol=2e-5, atol=2e-5)
 
 
+@lw.threadwise
+def shares(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32], n: lw.i32):
+    s = 0.0
+    for k in range(n):
+        s += a[y, k]
+        r[y, k] = s
+    for k in range(n):
+        r[y, k] = r[y, k] / s
+
+
+@lw.threadwise
+def sums_of_doubles(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32], n: lw.i32):
+    for k in range(n):
+        r[y, k] = a[y, k] * 2.0
+    s = 0.0
+    for k in range(n):
+        s += r[y, k]
+        r[y, k] = s
+
+
+@pytest.mark.parametrize("n", [19, 20, 36])
+@pytest.mark.parametrize("kernel", [shares, sums_of_doubles], ids=lambda k: k.__name__)
+def test_a_thread_has_the_same_rounds_of_all_loops(kernel, n):
+    """What one loop wrote another reads, and no barrier stands between them."""
+    given = inputs(3, 36)
+    text = reference(kernel, given, (3,), multiple=4, n=np.int32(n))
+    s = np.cumsum(given[0][:, :n].astype(np.float64), axis=1)
+    wanted = s / s[:, -1:] if kernel is shares else 2 * s
+    for sharing in (Sharing("row", 8, 4), *SHARINGS):
+        found = run((loop_sharing.apply(text, sharing, running=True),), kernel, given, (3,), n=np.int32(n))[1]
+        np.testing.assert_allclose(found[:, :n], wanted, rtol=2e-5, err_msg=str(sharing))
+
+
 def test_no_rounds_write_nothing():
     given = inputs(3, 0)
     assert run((shared(sums, given, SHARINGS[1]),), sums, given, (3,))[1].shape == (3, 0)

@@ -107,6 +107,10 @@ class ThreadWriter:
         by_row = sharing.way == "row" and sharing.slices > 1
         self.across = width(kernel, self.body, self.indices, inner) if by_row else 1
         self.across = self.across if all(self.begins_even(x) for x in inner) else 1
+        if len({x.halves is None for x in loops.values()}) > 1 and not all(
+            self.is_even(x.stop) for x in inner
+        ):  # they divide what is left over otherwise, and one may read what another wrote
+            self.across = 1
         self.rows = rows_of(kernel, loops) if sharing.keep else ()
         self.values = kept_values.values_of(kernel, self.body, loops) if sharing.values else ()
         self.across = 1 if self.values else self.across
@@ -120,8 +124,12 @@ class ThreadWriter:
 
     def begins_even(self, loop: ir.For) -> bool:
         """Whether a loop begins at a multiple of the rounds that go together."""
+        return self.is_even(loop.start)
+
+    def is_even(self, e: ir.Expression) -> bool:
+        """Whether a number is surely a multiple of the rounds that go together."""
         return is_multiple(
-            loop.start, self.across, lengths(self.kernel, self.across), definitions(self.body)
+            e, self.across, lengths(self.kernel, self.across), definitions(self.body)
         )
 
     def alone(self, block: ir.Block, *, ends: bool) -> ir.Block:
