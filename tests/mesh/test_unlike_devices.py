@@ -37,7 +37,7 @@ def plan_and_forces(devices: list[str], n: int) -> tuple[lw.Plan, Any]:
 
 @pytest.mark.usefixtures("unlike")
 def test_unlike_gpus_run_the_plan_of_the_first_and_have_its_bits() -> None:
-    n = 400
+    n = 100
     alike = {name: plan_and_forces([name] * 2, n) for name in PROCESSORS}
     assert alike[SMALL][0] != alike[LARGE][0], "both would choose the same plan: nothing is tested"
     for devices in ([SMALL, LARGE], [LARGE, SMALL]):
