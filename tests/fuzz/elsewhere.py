@@ -49,7 +49,7 @@ def _subject(names: Any, plan: Plan | None) -> Subject:
         kernel, given, named = names.called("cpu")
         if isinstance(kernel, LatticeKernel):
             (sites,) = given
-            return _step(kernel, sites, named, model, plan)
+            return step_for_a_gpu(kernel, sites, named, model, plan)
         kernel, given, named = _single(kernel, tuple(given), named)
         return call_subject(kernel, given, named, KIND, model, requested=plan)[0]
 
@@ -76,7 +76,7 @@ def _single(
     return kernel, given, named
 
 
-def _step(
+def step_for_a_gpu(
     kernel: LatticeKernel, sites: Sites, values: dict[str, Any], model: DeviceModel, wish: Plan | None
 ) -> Subject:
     """The next step of these sites."""

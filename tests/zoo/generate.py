@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Shapes = dict[str, tuple[int, ...]]
 SMALL, WAVE, FULL = "small", "wave", "full"
 POINTS = {SMALL: 1 << 10, WAVE: 1 << 18, FULL: 1 << 22}
 """About so many elements are written."""
@@ -33,13 +34,20 @@ PAIRS = ("{a} * {b}", "{a} + {b}", "abs({a} - {b})", "({a} - {b}) * ({a} - {b})"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One kernel. shapes: of its arrays and its grid for about so many points. written: the array that it writes."""
+    """One kernel. shapes: of its arrays and its grid for about so many points. written: the array that it writes.
+
+    fill: makes what is not random numbers above -0.25 in float32. unwritten: what lies in the array before a call.
+    signed: whether signs of zeros count.
+    """
 
     seed: int
     family: str
     text: str
-    shapes: Callable[[int], tuple[dict[str, tuple[int, ...]], tuple[int, ...]]]
+    shapes: Callable[[int], tuple[Shapes, tuple[int, ...]]]
     written: str = "r"
+    fill: Callable[[np.random.Generator, Shapes], dict[str, Array]] | None = None
+    unwritten: float = np.nan
+    signed: bool = False
 
     def points(self, size: str) -> int:
         """About so many elements are written."""
@@ -51,10 +59,17 @@ class Case:
 
     def arguments(self, size: str) -> tuple[dict[str, Array], tuple[int, ...]]:
         """The arrays of a size, and the grid."""
+        return self.made(self.points(size))
+
+    def made(self, points: int, least: float = -0.25) -> tuple[dict[str, Array], tuple[int, ...]]:
+        """Arrays for about so many points, of numbers from `least` on where the kernel does not say, and the grid."""
         rng = np.random.default_rng(self.seed)
-        shapes, grid = self.shapes(self.points(size))
-        given = {n: rng.random(shape, np.float32) - np.float32(0.25) for n, shape in shapes.items()}
-        given[self.written][...] = np.nan
+        shapes, grid = self.shapes(points)
+        own = self.fill(rng, shapes) if self.fill else {}
+        given = {
+            n: own[n] if n in own else rng.random(shape, np.float32) + np.float32(least) for n, shape in shapes.items()
+        }
+        given[self.written][...] = self.unwritten
         return given, grid
 
 
@@ -65,7 +80,7 @@ def generate(seed: int) -> Case:
     return {"product": _product, "window": _window, "row": _row, "stencil": _stencil}[family](seed, rng)
 
 
-def _odd(rng: Random, n: int) -> int:
+def length_near(rng: Random, n: int) -> int:
     """A length near to n, odd in one case of three."""
     return max(3, n + (rng.choice((-1, 1)) if rng.random() < 1 / 3 and n % 2 == 0 else 0))
 
@@ -115,8 +130,12 @@ def _product(seed: int, rng: Random) -> Case:
     def shapes(points: int) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
         many = (6,) if batched else ()
         side = (points // (6 if batched else 1)) ** 0.5
-        m, n = _odd(odd[0], int(side * wide)), _odd(odd[1], int(side / wide))
-        k = max(m, _odd(odd[2], int(min(side, 512) * deep))) if triangular else _odd(odd[2], int(min(side, 512) * deep))
+        m, n = length_near(odd[0], int(side * wide)), length_near(odd[1], int(side / wide))
+        k = (
+            max(m, length_near(odd[2], int(min(side, 512) * deep)))
+            if triangular
+            else length_near(odd[2], int(min(side, 512) * deep))
+        )
         sizes = {
             "a": (*many, *((k, m) if turned_a else (m, k))),
             "b": (*many, *((n, k) if turned_b else (k, n))),
@@ -159,7 +178,7 @@ def _window(seed: int, rng: Random) -> Case:
 
     def shapes(points: int) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
         side = (points / max(1, layers)) ** 0.5
-        m, n = _odd(odd[0], int(side)), _odd(odd[1], int(side))
+        m, n = length_near(odd[0], int(side)), length_near(odd[1], int(side))
         image = (stride * (m - 1) + apart * (high - 1) + 1, stride * (n - 1) + apart * (wide - 1) + 1)
         sizes = {
             "a": (*((channels,) if channels else ()), *image),
@@ -220,8 +239,8 @@ def _row(seed: int, rng: Random) -> Case:
     odd = [Random(seed + n) for n in range(2)]
 
     def shapes(points: int) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
-        n = _odd(odd[1], max(8, int(min((points * deep) ** 0.5, 4096))))
-        m = _odd(odd[0], max(3, points // n))
+        n = length_near(odd[1], max(8, int(min((points * deep) ** 0.5, 4096))))
+        m = length_near(odd[0], max(3, points // n))
         return {"a": (m, n), "b": (n,), "r": (m, n) if whole else (m, 2)}, (m,)
 
     arrays = {"a": 2, "b": 1, "r": 2} if "b[" in "".join(body) else {"a": 2, "r": 2}
@@ -278,7 +297,7 @@ def _stencil(seed: int, rng: Random) -> Case:
 
     def shapes(points: int) -> tuple[dict[str, tuple[int, ...]], tuple[int, ...]]:
         side = points ** (1 / rank)
-        grid = tuple(max(2 * reach + 1, _odd(odd[d], round(side))) for d in range(rank))
+        grid = tuple(max(2 * reach + 1, length_near(odd[d], round(side))) for d in range(rank))
         return {"a": grid, "r": grid}, grid
 
     return Case(seed, "stencil", _text(names, {"a": rank, "r": rank}, body), shapes)

@@ -14,26 +14,30 @@ from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
+from lanewise.language.scalar_functions import SCALAR_FUNCTIONS
 from lanewise.language.target import CUDA, Machine
 from lanewise.patterns.tables.names import extent_of, length_of
 from lanewise.planning.plan import NEUTRAL, Plan
 from tests.fuzz.texts import executed
 from tests.fuzz.trial import draw_wish, fewer
 from tests.patterns.reductions import reference, run
-from tests.zoo.generate import POINTS, SMALL, WAVE, Case, generate
-from tests.zoo.truth import check
+from tests.zoo.further import FAMILIES, FIRST, FUNCTIONS, SPECIAL, generate
+from tests.zoo.generate import POINTS, SMALL, WAVE, Case
+from tests.zoo.truth import Answer, check, compare
 
 QUICK, FEW, MANY = 16, 6, 400
+FURTHER = range(FIRST, FIRST + 8 * len(FUNCTIONS))  # in which each function has a kernel of its own
 
 
-def each(name: str, quick: int = FEW) -> Any:
-    """Seeds, of which a few are quick."""
+def each(name: str, quick: int = FEW, further: int = 0) -> Any:
+    """Seeds, of which a few are quick. further: so many of the later families have a quick one, too."""
+    seeds = [*range(quick), *FURTHER[1 : 2 * further : 2]]
     return pytest.mark.parametrize(
-        name, [pytest.param(s, marks=() if s < quick else pytest.mark.slow) for s in range(MANY)]
+        name, [pytest.param(s, marks=() if s in seeds else pytest.mark.slow) for s in (*range(MANY), *FURTHER)]
     )
 
 
-@each("seed", QUICK)
+@each("seed", QUICK, len(FAMILIES))
 def test_a_cpu_computes_what_the_function_says(seed: int) -> None:
     case = generate(seed)
     with executed(case.text, f"zoo_{seed}.py") as names:
@@ -44,7 +48,7 @@ def test_a_cpu_computes_what_the_function_says(seed: int) -> None:
 
 
 @pytest.mark.slow_cases("1")
-@each("seed")
+@each("seed", further=len(FAMILIES))
 def test_plans_of_a_gpu_compute_what_the_function_says(seed: int) -> None:
     """Plans that are suggested, and random ones, run by the interpreter."""
     case = generate(seed)
@@ -79,10 +83,11 @@ def programs(text: ir.Kernel, environment: dict[str, Any], points: int, rng: Ran
 def test_every_size_has_a_default_plan(seed: int) -> None:
     """As calls have it, whatever the lengths are."""
     case = generate(seed)
+    types = {n: a.dtype for n, a in tiny(generate(seed))[0].items()}
     with executed(case.text, f"zoo_{seed}.py") as names:
         for size in POINTS:
             shapes, grid = case.shapes(POINTS[size])
-            arrays = [np.empty(shapes[n], np.float32) for n in names.kernel.signature.arrays]
+            arrays = [np.empty(shapes[n], types[n]) for n in names.kernel.signature.arrays]
             text = reference(names.kernel, arrays, grid)
             counts = dict(zip(map(extent_of, names.kernel.signature.indices), grid, strict=True))
             lengths = {length_of(n, d): m for n, s in shapes.items() for d, m in enumerate(s)}
@@ -100,10 +105,33 @@ def test_it_is_explained(seed: int) -> None:
         assert "internal error" not in str(explanation)
 
 
+def test_every_function_of_the_language_is_drawn() -> None:
+    assert set(FUNCTIONS) == {*SCALAR_FUNCTIONS, "select"}
+    drawn = "".join(generate(seed).text for seed in FURTHER)
+    assert all(f.split("(")[0] + "(" in drawn for f in FUNCTIONS.values())
+
+
+@pytest.mark.parametrize("value", SPECIAL, ids=str)
+def test_numbers_that_are_not_ordinary_are_drawn(value: float) -> None:
+    """Each in many kernels, and equal numbers in all."""
+    arrays = [case.made(64)[0]["a"] for case in map(generate, FURTHER) if case.family == "special"]
+    bits = np.float32(value).view(np.uint32)
+    assert sum(bool((a.view(np.uint32) == bits).any()) for a in arrays) >= len(arrays) // 8
+    assert all(len(np.unique(a[np.isfinite(a)])) < a.size for a in arrays)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"), [(0.0, -0.0), (np.nan, 1.0), (1.0, np.nan), (np.inf, -np.inf), (np.inf, 1e30), (1.0, np.inf)]
+)
+def test_another_number_is_told_from_it(wanted: float, found: float) -> None:
+    case = next(c for c in map(generate, FURTHER) if c.signed)
+    given, place = tiny(case)[0], (np.array([0]), np.array([0]))
+    told = [Answer((0, 0), place, np.array([wanted]))]
+    assert compare(case, told, given, np.full((1, 1), wanted, np.float32)) == 0.0
+    with pytest.raises(AssertionError, match=f"seed {case.seed}"):
+        compare(case, told, given, np.full((1, 1), found, np.float32))
+
+
 def tiny(case: Case) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Arrays of some dozen points, which an interpreter can run."""
-    rng = np.random.default_rng(case.seed)
-    shapes, grid = case.shapes(36)
-    given = {n: rng.random(shape, np.float32) for n, shape in shapes.items()}
-    given[case.written][...] = np.nan
-    return given, grid
+    return case.made(36, least=0.0)
