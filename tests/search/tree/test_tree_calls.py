@@ -422,3 +422,17 @@ def test_what_has_no_accuracy() -> None:
     finer = gravity.using(search=lw.Tree(accuracy=1e-6))
     with pytest.raises(lw.ArgumentError, match="results in f32 are no closer than about 1e-05"):
         finer(bodies(50), bodies(50), softening2=SOFTENING2)
+
+
+@pytest.mark.parametrize(
+    "tree", [lw.Tree(), lw.Tree(method="dual"), lw.Tree(accuracy=1e-2)], ids=["walk", "dual", "accuracy"]
+)
+def test_no_bodies_after_some(tree: lw.Tree) -> None:
+    """What is remembered of calls before does not ask for the form of places that are not there."""
+    kernel = gravity.using(search=tree)
+    position = np.random.default_rng(1).random((600, 3), np.float32)
+    some = Body.array(position=position, mass=np.ones(600, np.float32))
+    none = Body.array(position=position[:0], mass=np.ones(0, np.float32))
+    for _ in range(2):
+        assert np.isfinite(kernel(some, some, softening2=SOFTENING2)).all()
+        assert kernel(none, none, softening2=SOFTENING2).shape == (0, 3)

@@ -324,7 +324,9 @@ def points_of_values(values: Any, device: str) -> Points:
 
 
 def extent_of(points: Points) -> int:
-    """How far a sample of points reaches, in powers of four."""
+    """How far a sample of points reaches, in powers of four; 0 where there are none."""
+    if not points.count:
+        return 0
     sides = [np.ptp(np.asarray(c, np.float64)) for c in points.sample().columns()]
     return math.frexp(max(map(float, sides)))[1] // 2
 
@@ -332,7 +334,10 @@ def extent_of(points: Points) -> int:
 def form_of(points: Points) -> tuple[int, ...]:
     """How far a sample of points reaches, how thick it is across, and how far half of it lies from
     the middle, in powers of four: a line, a sheet, a cluster and a box differ, however they lie.
+    No points have no form: ().
     """
+    if not points.count:
+        return ()
     places = np.stack([np.asarray(c, np.float64) for c in points.sample().columns()], axis=1)
     reach = extent_of(points)
     unit = math.ldexp(1.0, 2 * reach)
