@@ -1,7 +1,9 @@
-"""Kernels that cannot be tuned are refused with the reason: without end, too slow, or with nothing that plans could be told by."""
+"""Kernels that cannot be tuned are refused with the reason: without end, too slow, or with nothing that plans could be told by;
+and those of which there is no room for a copy."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.runtime.host_device import HostDevice
 from lanewise.tuning.first_run import check_finite, run_in_time
 
 
@@ -71,3 +74,50 @@ def test_a_loop_without_end_is_said_and_ends_with_the_program(tmp_path) -> None:
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=True)
     assert "waits cannot be tuned: its first run has not ended after 0.5 s" in done.stdout
     assert "A loop of it may never end" in done.stdout
+
+
+class Grain(lw.Record):
+    place: lw.vec3
+    size: lw.f32
+
+
+@lw.pairwise
+def pull(a: Grain, b: Grain) -> lw.vec3:
+    return (b.place - a.place) * b.size
+
+
+@lw.elementwise
+def grow(g: Grain, by: lw.f32):
+    g.size += by
+
+
+def little(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(HostDevice, "free_memory", lambda _: free)
+    monkeypatch.setattr(HostDevice, "asks_from", property(lambda _: 0))
+
+
+REMEDY = "; measure it with fewer elements, or let go of other memory there"
+
+
+def test_copies_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kind of memory that a set takes: written out, copied for results of pairs, and records of elements."""
+    a, r = np.ones((10, 100), np.float32), np.empty(1000, np.float32)
+    grains = Grain.array(1000, layout="soa")
+    cases = [
+        (lambda: roots.tune(a.reshape(-1), r, grid=(1000,), seconds=1),
+         "measuring roots needs 8,000 bytes on 'cpu', and 7,999 are available: 4,000 for a copy of a and 4,000 for a copy of r"),
+        (lambda: pull.tune(grains, grains, seconds=1),
+         "measuring pull needs 12,000 bytes on 'cpu', and 7,999 are available: 12,000 for the result result"),
+        (lambda: grow.tune(grains, by=1.0, seconds=1),
+         "measuring grow needs 16,000 bytes on 'cpu', and 7,999 are available: 16,000 for a copy of g"),
+    ]  # fmt: skip
+    little(monkeypatch, 7_999)
+    for tune, said in cases:
+        with pytest.raises(lw.DeviceError, match="^" + re.escape(said + REMEDY) + "$"):
+            tune()
+
+
+def test_copies_that_fit_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, r = np.ones(1000, np.float32), np.empty(1000, np.float32)
+    little(monkeypatch, 8_000)
+    assert roots.tune(a, r, grid=(1000,), seconds=0.3).factor >= 1

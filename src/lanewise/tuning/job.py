@@ -6,7 +6,8 @@ A set has fresh results, and copies of every record that the kernel changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +15,30 @@ import numpy as np
 
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import is_own
 from lanewise.ir.pattern import Work
 from lanewise.language.target import Machine, is_compiled, target_of
 from lanewise.language.types import ValueType
-from lanewise.launch.arguments import bind_value_array, make_outputs
+from lanewise.launch.arguments import bind_value_array, make_outputs, shape_of_result
 from lanewise.launch.support import bind_record
 from lanewise.launch.task_list import BoundArray
 from lanewise.launch.tuned_plans import Key
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime.memory import bring, copy_whole, module_of, to_host
+from lanewise.runtime.memory import (
+    Need,
+    bring,
+    copy_whole,
+    module_of,
+    require_together,
+    to_host,
+)
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning.compare import moved
 
 HostArray = np.ndarray[Any, Any]
+
+REMEDY = "measure it with fewer elements, or let go of other memory there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +133,22 @@ def make_workload(
 ) -> Workload:
     """A workload of a call.
 
-    With `fresh` every array is its own copy, else only what the kernel writes.
+    With `fresh` every array is its own copy, else only what the kernel writes. Raises `DeviceError`
+    where the copies and the results do not fit the free memory.
 
     records, arrays: by parameter; results: name and type of each result, of length `count`.
     """
     written = {a.name for a in reference.arrays if a.written}
+    named = list(results)
+    copied = {n: r for n, r in records.items() if fresh or n in written}
+    held = {n: a for n, (a, _) in arrays.items() if fresh}
+    require_together(
+        f"measuring {reference.name}", _needs(copied, held, named, count, device), REMEDY
+    )
     # In their own layout, strided ones too: `copy` would leave out what lies between, and kernels
     # are compiled for the layout.
-    own = {n: r.with_layout(r.layout) if fresh or n in written else r for n, r in records.items()}
-    plain = {n: (module_of(a).copy(a) if fresh else a, kind) for n, (a, kind) in arrays.items()}
-    named = list(results)
+    own = {n: r.with_layout(r.layout) if n in copied else r for n, r in records.items()}
+    plain = {n: (module_of(a).copy(a) if n in held else a, k) for n, (a, k) in arrays.items()}
     outputs = make_outputs(reference.name, [kind for _, kind in named], count, device, None)
     bound: dict[str, BoundArray] = {n: bind_record(r) for n, r in own.items()}
     bound |= {n: bind_value_array(a, kind) for n, (a, kind) in plain.items()}
@@ -169,3 +186,22 @@ def make_workload(
             copy_whole(copy, other(original, np.ascontiguousarray(to_host(original))))
 
     return Workload(bound, environment, read, reset, move)
+
+
+def _needs(
+    records: Mapping[str, RecordArray],
+    arrays: Mapping[str, Any],
+    results: Iterable[tuple[str, ValueType]],
+    count: int,
+    device: str,
+) -> Iterator[Need]:
+    """Memory of copies of these records and arrays, and of results of length `count`."""
+    for name, record in records.items():
+        nbytes = record.layout.arrange(record.record.leaves).nbytes(len(record))
+        yield Need(device, nbytes, f"a copy of {name}")
+    for name, array in arrays.items():
+        what = "what it counts by itself" if is_own(name) else f"a copy of {name}"
+        yield Need(device, int(array.nbytes), what)
+    for name, kind in results:
+        shape, dtype = shape_of_result(kind, count)
+        yield Need(device, math.prod(shape) * dtype.itemsize, f"the result {name}")
