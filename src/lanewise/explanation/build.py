@@ -56,6 +56,7 @@ def explain(
     plans = list(dict.fromkeys([subject.plan, *draft.compared]))
     estimates = draft.estimates.compiled(plans) if measure_resources else draft.estimates
     measured = times(plans)
+    origin = _origin(subject, measured)
     return Explanation(
         kernel=subject.name,
         pattern=subject.reference.pattern.name,
@@ -69,14 +70,14 @@ def explain(
             if a.name in subject.layouts
         },
         decisions=_decisions(subject, measured),
-        origin=_origin(subject, measured),
+        origin=origin,
         rows=RowMaker(subject, programs, estimates).make(measured),
         analysis=_with_search(
             subject, analyse(subject, estimates.program(subject.plan), estimates.analyses)
         )
         if subject.traffic is None
         else analyse_step(subject),
-        bound=estimates.own_bound(),
+        bound=estimates.own_bound(by_default=origin == "default"),
         measured_seconds=measured.seconds.get(subject.plan),
         measured_by=measured.source if subject.plan in measured.seconds else "",
         resources=dict(resources),

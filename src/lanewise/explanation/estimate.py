@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanewise.analysis.families import family_of
 from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import Program
@@ -17,10 +18,13 @@ from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.site_facts import operations_of
 from lanewise.explanation.subject import Subject
 from lanewise.launch.executable import build_executable
+from lanewise.models.deviations import DEVIATIONS, Deviation
+from lanewise.models.devices import DeviceModel
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.least import NOT_NOMINAL, least_time, why_no_bound
 from lanewise.models.predict import Analyses, predict
 from lanewise.models.roofline import step_time
+from lanewise.passes import normal_form
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
@@ -102,15 +106,29 @@ class Estimates:
                 predicted[key] = bound.predicted_seconds
         return min(predicted, key=lambda k: predicted[k]) if predicted else next(iter(plans))
 
-    def own_bound(self) -> Bottleneck | None:
+    def own_bound(self, *, by_default: bool = False) -> Bottleneck | None:
         """The bound and the prediction of the subject's own plan, with the least time where there
-        is one.
+        is one. by_default: it is the default plan, for which deviations were measured.
         """
         found, s = self.bound(self.subject.plan), self.subject
-        if found is None or s.model is None or s.traffic is not None or found.because:
+        if found is None or s.model is None or s.traffic is not None:
+            return found
+        if by_default and found.predicted_seconds is not None:
+            found = replace(found, deviation=self._deviation(s.model))
+        if found.because:
             return found
         least = least_time(self.program(s.plan), s.environment, s.model)
         return replace(found, seconds=least.seconds, least_unit=least.limiter)
+
+    def _deviation(self, model: DeviceModel) -> Deviation | None:
+        """How far predictions for such kernels have been off on a GPU, as far as it is known."""
+        rounds = self.subject.work.rounds
+        # running values have other programs since the families were measured
+        if not model.target.has_blocks or (rounds is not None and rounds.running):
+            return None
+        reference = self.program(self.subject.plan).reference
+        family = family_of(normal_form.apply(reference, model.target))
+        return None if family is None else DEVIATIONS[family]
 
     def bound(self, plan: CompletePlan) -> Bottleneck | None:
         """The prediction of a legal plan; of a step over sites with its least time, which others

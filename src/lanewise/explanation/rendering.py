@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 from lanewise.explanation.report import Change, Explanation, LaunchRow, Row, shares_of
+from lanewise.models.deviations import MEASURED_ON, Deviation
 from lanewise.planning.decision import Place
 from lanewise.support.html_tables import html_table
 
@@ -196,6 +197,8 @@ def _bound(e: Explanation) -> list[str]:
         )
     elif b.predicted_seconds is not None:
         lines.append(f"{b.unit}: {seconds(b.predicted_seconds)} predicted")
+    if b.deviation is not None:
+        lines.append(_off(b.deviation))
     if b.because:
         lines.append(b.because)
     if e.measured_seconds is not None:
@@ -205,6 +208,13 @@ def _bound(e: Explanation) -> list[str]:
         )
         lines.append(f"measured {by}: {seconds(e.measured_seconds)}{share}")
     return [*lines, f"busy: {busy}"] if busy else lines
+
+
+def _off(d: Deviation) -> str:
+    return (
+        f"nine of ten of {d.kernels} such kernels ({d.family}s of large arrays) took "
+        f"{d.shortest:.2f} to {d.longest:.2f} times the predicted time on an {MEASURED_ON}"
+    )
 
 
 def seconds(t: float) -> str:

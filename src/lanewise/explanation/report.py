@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from lanewise.models.deviations import MEASURED_ON, Deviation
 from lanewise.planning.decision import Place
 from lanewise.planning.decisions import Decisions
 from lanewise.planning.plan import CompletePlan
@@ -56,7 +57,8 @@ class Bottleneck:
     `units` are the seconds that every unit of the device is expected to be busy; `share` is the
     bound over the prediction. `least_unit` takes the least time: another one where caches may do
     the work of the busiest. Where data tell how often loops run there is no least time; where
-    nothing tells it, there is no prediction either, and no unit. `because` says so.
+    nothing tells it, there is no prediction either, and no unit. `because` says so. deviation: how
+    far predictions for such kernels have been off, where that was measured.
     """
 
     unit: str
@@ -65,6 +67,7 @@ class Bottleneck:
     units: dict[str, float]
     because: str = ""
     least_unit: str = ""
+    deviation: Deviation | None = None
 
     @property
     def share(self) -> float | None:
@@ -214,6 +217,7 @@ class Explanation:
                 "predicted_seconds": _finite(bound.predicted_seconds),
                 "share": _finite(bound.share),
                 "units": {n: _finite(s) for n, s in bound.units.items()},
+                **({"deviation": _deviation(bound.deviation)} if bound.deviation else {}),
             }
             if bound
             else {},
@@ -248,6 +252,15 @@ def _row(r: Row) -> dict[str, Any]:
         "registers": _change(r.registers),
         "occupancy": _change(r.occupancy),
         "place": r.place,
+    }
+
+
+def _deviation(d: Deviation) -> dict[str, Any]:
+    return {
+        "family": d.family,
+        "kernels": d.kernels,
+        "device": MEASURED_ON,
+        "measured_over_predicted": [d.shortest, d.longest],
     }
 
 

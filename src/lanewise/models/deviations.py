@@ -1,0 +1,47 @@
+"""How far predictions for GPUs have been off, by family of naive array kernels.
+
+The figures are those of bench/results/zoo_cuda.md: kernels that nobody chose, with large arrays and
+default plans. What is in no family has no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lanewise.analysis.families import Family
+
+MEASURED_ON = "NVIDIA H200"
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Predicted over measured times of the kernels of a family: 5 % of them are below `low`, 5 %
+    above `high`. kernels: how many were measured.
+    """
+
+    family: Family
+    kernels: int
+    low: float
+    high: float
+
+    @property
+    def shortest(self) -> float:
+        """Measured over predicted, of what was fastest for its prediction."""
+        return 1 / self.high
+
+    @property
+    def longest(self) -> float:
+        """The same of what was slowest."""
+        return 1 / self.low
+
+
+DEVIATIONS: Mapping[Family, Deviation] = {
+    d.family: d
+    for d in (
+        Deviation("product", 49, 0.97, 1.70),
+        Deviation("row", 50, 0.82, 1.10),
+        Deviation("stencil", 49, 0.42, 1.16),
+        Deviation("window", 46, 0.60, 1.19),
+    )
+}
