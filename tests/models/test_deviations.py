@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 import lanewise as lw
-from lanewise.analysis.families import Family
+from lanewise.analysis.families import ArrayFamily
 from lanewise.explanation.offline import compile_offline
 from lanewise.explanation.report import Explanation
 from lanewise.models.deviations import DEVIATIONS, MEASURED_ON, Deviation
@@ -31,7 +31,7 @@ def test_the_table_is_that_of_the_report() -> None:
         if row[0] != "all"
     }
     assert found == DEVIATIONS
-    assert set(found) == set(get_args(Family))
+    assert set(found) == set(get_args(ArrayFamily))
     assert re.search(r"^- GPU 0: name ([^,]+),", text, re.MULTILINE)[1] == MEASURED_ON  # type: ignore[index]
     assert ", size full." in text
 

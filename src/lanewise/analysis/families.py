@@ -18,11 +18,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.language.types import F32
 
-Family = Literal["product", "row", "stencil", "window"]
+ArrayFamily = Literal["product", "row", "stencil", "window"]
 FEWEST = 3  # places that a stencil reads, and 2 of a window
 
 
-def family_of(normal: ir.Kernel) -> Family | None:
+def family_of(normal: ir.Kernel) -> ArrayFamily | None:
     """The family of a kernel in normal form with a thread for each index, on float32 alone."""
     if not normal.pattern.over_points or any(
         leaf.type != F32 for a in normal.arrays for leaf in a.leaves

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lanewise.analysis.families import Family
+from lanewise.analysis.families import ArrayFamily
 
 MEASURED_ON = "NVIDIA H200"
 
@@ -20,7 +20,7 @@ class Deviation:
     above `high`. kernels: how many were measured.
     """
 
-    family: Family
+    family: ArrayFamily
     kernels: int
     low: float
     high: float
@@ -36,7 +36,7 @@ class Deviation:
         return 1 / self.low
 
 
-DEVIATIONS: Mapping[Family, Deviation] = {
+DEVIATIONS: Mapping[ArrayFamily, Deviation] = {
     d.family: d
     for d in (
         Deviation("product", 49, 0.97, 1.70),
