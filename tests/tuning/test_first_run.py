@@ -102,12 +102,12 @@ REMEDY = "; measure it with fewer elements, or let go of other memory there"
 def test_copies_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of memory that a set takes: written out, copied for results of pairs, and records of elements."""
     a, r = np.ones((10, 100), np.float32), np.empty(1000, np.float32)
-    grains = Grain.array(1000, layout="soa")
+    grains = Grain.zeros(1000, layout=lw.SoA())
     cases = [
         (lambda: roots.tune(a.reshape(-1), r, grid=(1000,), seconds=1),
          "measuring roots needs 8,000 bytes on 'cpu', and 7,999 are available: 4,000 for a copy of a and 4,000 for a copy of r"),
         (lambda: pull.tune(grains, grains, seconds=1),
-         "measuring pull needs 12,000 bytes on 'cpu', and 7,999 are available: 12,000 for the result result"),
+         "measuring pull needs 12,000 bytes on 'cpu', and 7,999 are available: 12,000 for results"),
         (lambda: grow.tune(grains, by=1.0, seconds=1),
          "measuring grow needs 16,000 bytes on 'cpu', and 7,999 are available: 16,000 for a copy of g"),
     ]  # fmt: skip

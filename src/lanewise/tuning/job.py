@@ -204,4 +204,5 @@ def _needs(
         yield Need(device, int(array.nbytes), what)
     for name, kind in results:
         shape, dtype = shape_of_result(kind, count)
-        yield Need(device, math.prod(shape) * dtype.itemsize, f"the result {name}")
+        what = "results" if is_own(name) else f"the result {name}"
+        yield Need(device, math.prod(shape) * dtype.itemsize, what)
