@@ -1,7 +1,7 @@
 """Which family of naive array kernels a kernel belongs to, by the accesses of its normal form.
 
     product   s += a[y, k] * b[k, x]; r[y, x] = s       any two operations; batches, transposes
-    row       for k: s += a[y, k]; r[y, 0] = s          a thread goes along rows of its own
+    row       for k: s += a[y, k]; r[y, 0] = s          each thread goes along its row
     stencil   r[y, x] = a[y, x] + a[y, x + 1] ...       neighbours of a point, also across edges
     window    s += a[c, y + 1, 2 * x] * b[o, c, 3]      neighbours, with weights of each
 The models' errors were measured by family. What is none of these in all of its accesses has none.

@@ -1,6 +1,6 @@
 """How far predictions for GPUs have been off, by family of naive array kernels.
 
-The figures are those of bench/results/zoo_cuda.md: kernels that nobody chose, with large arrays and
+The figures are those of bench/results/zoo_cuda.md: kernels drawn at random, with large arrays and
 default plans. What is in no family has no figures.
 """
 
