@@ -109,7 +109,7 @@ def test_copies_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: py
         (lambda: pull.tune(grains, grains, seconds=1),
          "measuring pull needs 12,000 bytes on 'cpu', and 7,999 are available: 12,000 for results"),
         (lambda: grow.tune(grains, by=1.0, seconds=1),
-         "measuring grow needs 16,000 bytes on 'cpu', and 7,999 are available: 16,000 for a copy of g"),
+         f"measuring grow needs {grains.nbytes:,} bytes on 'cpu', and 7,999 are available: {grains.nbytes:,} for a copy of g"),
     ]  # fmt: skip
     little(monkeypatch, 7_999)
     for tune, said in cases:
