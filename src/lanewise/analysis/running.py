@@ -15,13 +15,14 @@ from lanewise.ir.folds import Fold
 from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import (
     ends_early,
-    expressions,
     loads,
     reads,
     rename,
     statements,
     stores,
+    used_in,
     writes,
+    written_in,
 )
 
 
@@ -97,19 +98,19 @@ def _halves(body: ir.Block, gathered: frozenset[str]) -> tuple[ir.Block, ir.Bloc
         more = {
             n
             for n, s in enumerate(body)
-            if n not in late and _read_in(s) & (known - _own(s, gathered))
+            if n not in late and used_in((s,)) & (known - _own(s, gathered))
         }
         if not more:
             break
         late |= more
-        known |= {w for n in more for s in statements((body[n],)) for w in writes(s)}
+        known |= written_in(tuple(body[n] for n in more))
     places = {g: [n for n, s in enumerate(body) if g in _own(s, gathered)] for g in gathered}
     for g, at in places.items():
         if not at or late & set(at):
             return f"what {g} gathers depends on what was gathered so far"
     done: list[ir.Statement] = []
     for n in sorted(late):
-        read = _read_in(body[n]) & gathered
+        read = used_in((body[n],)) & gathered
         if between := [g for g in read if min(places[g]) < n < max(places[g])]:
             return f"{between[0]} is read between its updates"
         behind = [m for m in range(n + 1, len(body)) if m not in late]
@@ -122,11 +123,7 @@ def _halves(body: ir.Block, gathered: frozenset[str]) -> tuple[ir.Block, ir.Bloc
 
 def _own(s: ir.Statement, gathered: frozenset[str]) -> set[str]:
     """Of the gathered variables those that a statement writes."""
-    return {n for x in statements((s,)) for n in writes(x)} & gathered
-
-
-def _read_in(s: ir.Statement) -> set[str]:
-    return {n for x in statements((s,)) for e in expressions(x) for n in reads(e)}
+    return written_in((s,)) & gathered
 
 
 def _meet(late: ir.Statement, early: ir.Statement, gathered: frozenset[str]) -> bool:
@@ -134,8 +131,8 @@ def _meet(late: ir.Statement, early: ir.Statement, gathered: frozenset[str]) -> 
     by other names.
     """
     one, other = list(statements((late,))), list(statements((early,)))
-    written = {n for s in one for n in writes(s)} | {a for s in one for a in stores(s)}
-    read = _read_in(late) | {a for s in one for a in loads(s)}
-    changed = {n for s in other for n in writes(s)} | {a for s in other for a in stores(s)}
-    used = _read_in(early) | {a for s in other for a in loads(s)}
+    written = written_in((late,)) | {a for s in one for a in stores(s)}
+    read = used_in((late,)) | {a for s in one for a in loads(s)}
+    changed = written_in((early,)) | {a for s in other for a in stores(s)}
+    used = used_in((early,)) | {a for s in other for a in loads(s)}
     return bool(written & (used | changed) or (read & changed) - gathered)

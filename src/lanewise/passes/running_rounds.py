@@ -25,7 +25,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, own
-from lanewise.ir.traverse import expressions, reads, rename, statements, writes
+from lanewise.ir.traverse import rename, statements, used_in, writes
 from lanewise.ir.values import value_array
 from lanewise.language.types import Scalar
 from lanewise.passes.shared_loops import LANE, WARP, Sharing
@@ -120,7 +120,7 @@ class RunningRounds:
         """Both for all rounds that a thread takes together."""
         names = {f.name: _beside(f, "own").name for f in halves.folds}
         late = halves.late
-        read = {n for s in statements(late) for e in expressions(s) for n in reads(e)}
+        read = used_in(late)
         without = [f for f in halves.folds if prior(f.name) in read]
         with_it = [f for f in halves.folds if f.name in read]
         from_ = tuple(ir.Assign(_beside(f, "from").name, _beside(f, "own")) for f in without)
@@ -152,7 +152,7 @@ class RunningRounds:
         """What the early half of a round hands on to the late one, with a value for threads that
         have no round.
         """
-        read = {n for s in statements(late) for e in expressions(s) for n in reads(e)}
+        read = used_in(late)
         kinds = {a.name: a.leaves[0].type for a in self.kernel.arrays}
         done = set[str](self.kept)
         for s in statements(early):
