@@ -48,7 +48,7 @@ def test_bytes_are_those_of_a_run(lanewise: Command) -> None:
 
 REFUSED = {
     "waves --device cpu*2": "--device cpu*2 is for boids, gravity and lbm, whose steps divide themselves; of waves wanted",
-    "lbm --device cuda:0-3": "has too few layers for cuda:0-3, as parts have at least 8 layers; wanted --bodies 32768, or more",
+    "lbm --device cuda:0-15": "has too few layers for cuda:0-15, as parts have at least 8 layers; wanted --bodies 32768, or more",
     "boids --device cpu*2 --source cpu": "--source cpu is of one device, and --device cpu*2 is a mesh; leave one of them out",
     "boids --device cpu*2 --set think_every=3": "agents that do not think in every step are on one device, found cpu*2",
     "boids --device cuda:0-1 --arch sm_80,sm_90": "--arch sm_80,sm_90 are several, and --device cuda:0-1 is a mesh; name one",

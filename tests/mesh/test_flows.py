@@ -130,7 +130,7 @@ def test_a_flow_that_blows_up_names_the_site() -> None:
 
 def test_a_thin_box_is_refused() -> None:
     with pytest.raises(ArgumentError, match="20 layers along y, and a mesh of 3 parts"):
-        Simulation(shape=(20, 40), omega=1.0, device="cpu*3")
+        Simulation(shape=(20, 20), omega=1.0, device="cpu*3")
 
 
 def test_a_profile_has_exchanges() -> None:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise import Mesh, SplitArray
+from lanewise.patterns.sitewise.blocks import Cut, blocks_of, cut_box
 from lanewise.patterns.sitewise.flags import mark_shared_sectors
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.patterns.sitewise.site_state import held_bytes, hold_bytes, parts_of
-from lanewise.patterns.sitewise.slabs import cut
 from lanewise.patterns.sitewise.streaming import FORMS, TWO_COPIES
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.support.errors import ArgumentError
@@ -390,11 +390,14 @@ def test_a_state_goes_on_on_other_parts(form: str, steps: int) -> None:
 @pytest.mark.parametrize("box", [40, 43, 257])
 def test_slabs_have_every_layer_once(box: int, periodic: bool, form: Any) -> None:
     for parts in PARTS:
-        slabs = cut(mesh_of("cpu", parts), (box, 3), form, periodic=periodic, kinds=frozenset({0}))
-        assert [n for s in slabs for n in s.layers] == list(range(box))
-        assert max(len(s.layers) for s in slabs) - min(len(s.layers) for s in slabs) <= 1
+        cut = cut_box(mesh_of("cpu", parts), (box, 3), (periodic, True))
+        blocks = blocks_of(cut, form, (periodic, True), frozenset({0}))
+        slabs = [block.spans[0] for block in blocks]
+        assert all(block.is_slab and block.spans[1].numbers.tolist() == [0, 1, 2] for block in blocks)
+        assert [n for s in slabs for n in s.owned] == list(range(box))
+        assert max(len(s.owned) for s in slabs) - min(len(s.owned) for s in slabs) <= 1
         for n, s in enumerate(slabs):
-            assert list(s.numbers[s.own(1)]) == list(s.layers)
+            assert list(s.numbers[s.inner()]) == list(s.owned)
             assert (s.below > 0) == (parts > 1 and (periodic or n > 0))
             assert (s.above > 0) == (parts > 1 and (periodic or n < parts - 1))
 
@@ -414,7 +417,11 @@ def test_ghosts_are_copied_in_rows(storage: str, layout: lw.Layout, width: int, 
     sites = flow.sites((21, width), storage=storage, layout=layout, device=lw.Mesh("cpu", parts=2))
     exchange = sites.exchange(sites.form.phases[-1], 0)
     assert {a.came[0].nbytes for a in exchange.arrivals} == {row}
-    assert sum(a.came.nbytes for a in exchange.arrivals) == exchange.nbytes == exchange.law([11, 10]).total("ab")
+    assert (
+        sum(a.came.nbytes for a in exchange.arrivals)
+        == exchange.nbytes
+        == exchange.law(Cut((21, width), (2, 1))).total("ab")
+    )
 
 
 @pytest.mark.parametrize("first", [0, 3, 8, 29])

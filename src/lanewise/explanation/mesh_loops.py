@@ -14,6 +14,8 @@ from lanewise.launch.divided import Divided
 from lanewise.launch.sent import Law, Sent, even
 from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import States
+from lanewise.patterns.sitewise.blocks import Cut, ghost_depth
+from lanewise.patterns.sitewise.halo import GhostLaw
 from lanewise.patterns.sitewise.split_calls import SplitCall
 
 
@@ -152,7 +154,7 @@ def often(s: Sent, times: int, length: int) -> Sent:
 
 def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
     sites = calls[0].sites
-    laws: dict[str, tuple[Law, int]] = {}
+    laws: dict[str, tuple[GhostLaw, int]] = {}
     order: list[str] = []
     for call in calls:
         for exchange in call.exchanges:
@@ -161,15 +163,15 @@ def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
             order.append(f"bring {exchange.law.name}")
         order.append(call.name)
 
-    def sent(layers: tuple[int, ...]) -> tuple[Sent, ...]:
-        return tuple(often(law(layers), times, length) for law, times in laws.values())
+    def sent(cut: Cut) -> tuple[Sent, ...]:
+        return tuple(often(law(cut), times, length) for law, times in laws.values())
 
-    divides = SitesDivided.of(sites.box_cut, sites.form, sent)
+    box = sites.box_cut
+    divides = SitesDivided(box.cut, ghost_depth(sites.form), box.periodic, sent)
     if sites.mesh.parts == 1 and len(sites.parts[0].copies[0].record.leaves) == sites.lattice.size:
-        periodic = sites.edges.face(len(sites.shape) - 1, 1) == "periodic"
-        box = sites.lattice, sites.form, sites.plane, sites.storage.size
-        divides = cut_anew(divides.now, *box, periodic=periodic)
-    works = works_of_sites(calls, length, divides.divide(len(divides.now)))
+        held = sites.lattice, sites.form, sites.storage.size
+        divides = cut_anew(box.cut, *held, box.periodic)
+    works = works_of_sites(calls, length, divides.divide(box.cut.parts))
     return explain_mesh(
         str(sites.mesh), sites.mesh.places, "sites", divides.divide, works, divides.grow,
         list(dict.fromkeys(order)),

@@ -1,4 +1,4 @@
-"""Steps over sites on a mesh: slabs with ghosts, and what each part launches."""
+"""Steps over sites on a mesh: parts with ghosts, and what each of them launches."""
 
 from __future__ import annotations
 
@@ -12,51 +12,55 @@ from lanewise.explanation.report import LaunchRow
 from lanewise.explanation.sites import rates_of, rows_of_call
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.target import is_compiled, target_of
-from lanewise.launch.sent import Sent, even
+from lanewise.launch.sent import Sent
 from lanewise.models.devices import DeviceModel, device_model
+from lanewise.patterns.sitewise.blocks import LEAST_LAYERS, Cut, best_cut, ghost_depth
 from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.halo import BoxCut, GhostLaw, leaves_needed
-from lanewise.patterns.sitewise.slabs import LEAST_LAYERS, ghost_depth, slabs_of
+from lanewise.patterns.sitewise.halo import GhostLaw, Steps, law_by_steps, leaves_needed
 from lanewise.patterns.sitewise.split_calls import SplitCall
-from lanewise.patterns.sitewise.streaming import Form, form_by_name
+from lanewise.patterns.sitewise.streaming import Form, Phase, form_by_name
+
+TOO_THIN = f"as parts have at least {LEAST_LAYERS} layers"
 
 
 @dataclass(frozen=True, slots=True)
 class SitesDivided:
-    """Steps over a box that is cut in slabs. now: the layers of the parts that there are. plane:
-    sites of a layer. depth: ghost layers on a side. sent: what is copied, by the layers.
+    """Steps over a box that is cut in slabs or blocks. now: as it is cut; depth: ghost layers on a
+    side. periodic: along every axis. sent: what is copied, by how a box is cut.
     """
 
-    now: tuple[int, ...]
-    plane: int
+    now: Cut
     depth: int
-    periodic: bool
-    sent: Callable[[tuple[int, ...]], tuple[Sent, ...]]
+    periodic: tuple[bool, ...]
+    sent: Callable[[Cut], tuple[Sent, ...]]
 
-    @classmethod
-    def of(
-        cls, box: BoxCut, form: Form, sent: Callable[[tuple[int, ...]], tuple[Sent, ...]]
-    ) -> SitesDivided:
-        """A box that was cut so."""
-        layers = tuple(len(slab.layers) for slab in box.slabs)
-        return cls(layers, box.plane, ghost_depth(form), bool(box.slabs[0].below), sent)
+    def _of(self, cut: Cut) -> DividedStep:
+        blocks = cut.blocks(self.depth, self.periodic)
+        rows = tuple(math.prod(block.owned_shape) for block in blocks)
+        worked = tuple(math.prod(block.shape) for block in blocks)
+        return DividedStep(rows, worked, self.sent(cut))
 
-    def _of(self, layers: tuple[int, ...]) -> DividedStep | str:
-        if len(layers) > 1 and min(layers) < LEAST_LAYERS:
-            return f"as parts have at least {LEAST_LAYERS} layers"
-        slabs = slabs_of(layers, self.depth, periodic=self.periodic)
-        rows = tuple(len(slab.layers) * self.plane for slab in slabs)
-        return DividedStep(
-            rows, tuple(slab.count * self.plane for slab in slabs), self.sent(layers)
-        )
+    def on(self, parts: int) -> SitesDivided | str:
+        """The same box in so many parts, or why it has not so many."""
+        if parts == self.now.parts:
+            return self
+        cut = best_cut(self.now.shape, parts, self.periodic)
+        return TOO_THIN if cut is None else replace(self, now=cut)
 
     def divide(self, parts: int) -> DividedStep | str:
         """As many sites in all."""
-        return self._of(self.now if parts == len(self.now) else even(sum(self.now), parts))
+        found = self.on(parts)
+        return found if isinstance(found, str) else self._of(found.now)
 
     def grow(self, parts: int) -> DividedStep | str:
-        """As many sites in each part."""
-        return self._of((max(self.now),) * parts)
+        """As many sites in each part, side by side along the slowest axis that is cut."""
+        grid = self.now.grid
+        part = [-(-n // times) for n, times in zip(self.now.shape, grid, strict=True)]
+        axis = next((n for n, times in enumerate(grid) if times > 1), 0)
+        if parts > 1 and part[axis] < LEAST_LAYERS:
+            return TOO_THIN
+        shape = tuple(n * (parts if a == axis else 1) for a, n in enumerate(part))
+        return self._of(Cut(shape, tuple(parts if a == axis else 1 for a in range(len(part)))))
 
 
 def works_of_sites(
@@ -114,32 +118,31 @@ def box_division(
     storage: of a population, "f32" or "f64".
     """
     form = form_by_name(target_of(device).streaming)
-    plane, size = math.prod(shape[1:]), {"f32": 4, "f64": 8}[storage]
-    return cut_anew((shape[0],), lattice, form, plane, size, periodic=True)
+    alone = Cut(shape, (1,) * len(shape))
+    return cut_anew(alone, lattice, form, {"f32": 4, "f64": 8}[storage], (True,) * len(shape))
 
 
 def cut_anew(
-    layers: tuple[int, ...], lattice: Lattice, form: Form, plane: int, size: int, *, periodic: bool
+    now: Cut, lattice: Lattice, form: Form, size: int, periodic: tuple[bool, ...]
 ) -> SitesDivided:
-    """Steps over populations of so many bytes, by how they are streamed. plane: sites of a layer.
-    periodic: across the cut.
-    """
-    depth = ghost_depth(form)
-    around = [n for n in range(-depth, depth + 1) if n]
-    laws: list[GhostLaw] = []
+    """Steps over populations of so many bytes, by how they are streamed."""
+    depth, laws = ghost_depth(form), list[GhostLaw]()
     for phase in form.phases:
-        each = {n: size * len(leaves_needed(lattice, phase, n)) for n in around}
-        laws.append(GhostLaw("ghosts of populations", depth, periodic, plane, each))
 
-    def sent(layers: tuple[int, ...]) -> tuple[Sent, ...]:
-        return once_in_cycle(laws, layers)
+        def nbytes(steps: Steps, phase: Phase = phase) -> int:
+            return size * len(leaves_needed(lattice, phase, steps))
 
-    return SitesDivided(layers, plane, depth, periodic, sent)
+        laws.append(law_by_steps("ghosts of populations", depth, periodic, nbytes))
+
+    def sent(cut: Cut) -> tuple[Sent, ...]:
+        return once_in_cycle(laws, cut)
+
+    return SitesDivided(now, depth, periodic, sent)
 
 
-def once_in_cycle(laws: Sequence[GhostLaw], layers: tuple[int, ...]) -> tuple[Sent, ...]:
+def once_in_cycle(laws: Sequence[GhostLaw], cut: Cut) -> tuple[Sent, ...]:
     """What is copied in a cycle of as many steps as there are laws, each in its own step."""
-    found = [law(layers) for law in laws]
+    found = [law(cut) for law in laws]
     alike = {str(s): found.count(s) for s in found}
     cycle = len(laws)
     unique = {str(s): s for s in found if s.nbytes}

@@ -81,18 +81,32 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
     return tuple(layer if a == dimension - 1 - axis else slice(None) for a in range(dimension))
 
 
+def mixed_sectors(
+    solid: npt.NDArray[np.bool_], sites: int, first: int = 0
+) -> npt.NDArray[np.bool_]:
+    """Of each site, whether its sector, a number of sites that lie together, holds one that is
+    updated. first: how far in its sector the first site lies.
+    """
+    padded = np.ones(-(-(first + len(solid)) // sites) * sites, np.bool_)
+    padded[first : first + len(solid)] = solid
+    return np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[first : first + len(solid)]
+
+
 def mark_shared_sectors(
     flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int, first: int = 0
 ) -> None:
-    """Say at each wall site whether its sector, a number of sites that lie together, holds a site
-    that is updated. first: how far in its sector the first site lies.
+    """`mark_mixed` with the sectors of these sites' own memory."""
+    mark_mixed(flags, solid, mixed_sectors(solid, sites, first))
+
+
+def mark_mixed(
+    flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], mixed: npt.NDArray[np.bool_]
+) -> None:
+    """Say at each wall site whether its sector holds a site that is updated (`mixed`).
 
     Such a wall site is written along with its neighbours: a sector written in part has to be read
     first.
     """
-    padded = np.ones(-(-(first + len(flags)) // sites) * sites, np.bool_)
-    padded[first : first + len(solid)] = solid
-    mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[first : first + len(flags)]
     flags[solid] = flags[solid] & ~SHARES | LINKS
     flags[solid & mixed] |= SHARES
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.types import Scalar
 from lanewise.launch.sent import Sent
-from lanewise.patterns.sitewise.slabs import Slab, slabs_of
+from lanewise.patterns.sitewise.blocks import Block, Cut, Place, Span, Whole, sites_of
 from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
@@ -21,91 +23,136 @@ from lanewise.runtime.memory import address, array_module, bring, on
 from lanewise.runtime.mesh import Mesh
 from lanewise.runtime.transport import Transport
 
-Whole = npt.NDArray[np.int64]
+Steps = tuple[int, ...]
+"""How far some ghosts are from the layers that their part owns, along every axis, the slowest one
+first: negative below, 0 beside these layers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class GhostLayer:
-    """A ghost layer: that of a part, and the layer of its owner that it is a copy of, each counted
-    with ghosts. steps: how far it is from the layers that its part owns, negative below.
+class GhostBox:
+    """Ghosts of a part that lie alike: in one layer of ghosts, or where several of these meet.
+
+    place: among the sites of the part; source: among those of their owner, each with its ghosts.
     """
 
     part: int
-    layer: int
+    place: Place
     owner: int
-    source: int
-    steps: int
+    source: Place
+    steps: Steps
+
+    @property
+    def count(self) -> int:
+        return prod(p.stop - p.start for p in self.place)
 
 
-def ghost_layers(slabs: Sequence[Slab]) -> tuple[GhostLayer, ...]:
+def ghost_boxes(blocks: Sequence[Block]) -> tuple[GhostBox, ...]:
     """All of a box that was cut so."""
-    found: list[GhostLayer] = []
-    for part, slab in enumerate(slabs):
-        numbers = slab.numbers
-        for layer in slab.ghosts:
-            n = int(numbers[layer])
-            owner = next(p for p, s in enumerate(slabs) if n in s.layers)
-            source = n - slabs[owner].layers.start + slabs[owner].below
-            last = slab.below + len(slab.layers) - 1
-            steps = layer - slab.below if layer < slab.below else layer - last
-            found.append(GhostLayer(part, layer, owner, source, steps))
+    parts = {tuple(s.owned.start for s in b.spans): n for n, b in enumerate(blocks)}
+    firsts = [sorted({first[axis] for first in parts}) for axis in range(len(blocks[0].spans))]
+    found: list[GhostBox] = []
+    for part, block in enumerate(blocks):
+        axes = zip(block.spans, firsts, strict=True)
+        for stretches in product(*(_stretches(span, starts) for span, starts in axes)):
+            steps = tuple(s.steps for s in stretches)
+            if not any(steps):
+                continue
+            owner = parts[tuple(s.owner for s in stretches)]
+            spans = zip(blocks[owner].spans, stretches, strict=True)
+            source = tuple(s.source(span) for span, s in spans)
+            place = tuple(slice(s.first, s.first + s.count) for s in stretches)
+            found.append(GhostBox(part, place, owner, source, steps))
     return tuple(found)
 
 
-def leaves_needed(lattice: Lattice, phase: Phase, steps: int) -> tuple[int, ...]:
-    """The populations of a ghost layer that a phase needs, `steps` layers from those that a part
-    owns.
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Layers of a part along an axis: those that it owns, or a layer of ghosts.
 
-    A step that puts along links updates the first ghosts as well, which reads all of them.
+    number: of the first one in the box. owner: the first layer of the part that owns them.
     """
-    if phase.put_links:
-        if abs(steps) == 1:
-            return tuple(range(lattice.size))
-        if not phase.load_links:
-            return ()
-    elif abs(steps) > 1 or not phase.load_links:
+
+    first: int
+    count: int
+    number: int
+    owner: int
+    steps: int
+
+    def source(self, owner: Span) -> slice:
+        """Which layers of their owner they are."""
+        first = self.number - self.owner + owner.below
+        return slice(first, first + self.count)
+
+
+def _stretches(span: Span, starts: Sequence[int]) -> list[_Stretch]:
+    numbers, own = span.numbers, len(span.owned)
+    found: list[_Stretch] = []
+    for layer in (*range(span.below + 1), *range(span.below + own, span.count)):
+        number = int(numbers[layer])
+        last = span.below + own - 1
+        steps = layer - span.below if layer <= span.below else layer - last
+        owner = starts[bisect_right(starts, number) - 1]
+        found.append(_Stretch(layer, 1 if steps else own, number, owner, steps))
+    return found
+
+
+def leaves_needed(lattice: Lattice, phase: Phase, steps: Steps) -> tuple[int, ...]:
+    """The populations of ghosts that a phase needs: those that enter what it updates.
+
+    A step that puts along links updates the first ghosts as well, which reads all of them, unless
+    no link leads from them to a site that the part owns.
+    """
+    reach, size = max(map(abs, steps)), range(lattice.size)
+    entering = [q for q in size if _enters(lattice.velocities[q], steps, reach)]
+    if phase.put_links and reach == 1:
+        return tuple(size) if entering else ()
+    if reach > 1 + phase.put_links or not phase.load_links:
         return ()
-    inwards = -1 if steps > 0 else 1
-    return tuple(
-        lattice.opposite[q] if phase.load_opposite else q
-        for q, e in enumerate(lattice.velocities)
-        if e[-1] == inwards
-    )
+    return tuple(lattice.opposite[q] if phase.load_opposite else q for q in entering)
+
+
+def _enters(velocity: tuple[int, ...], steps: Steps, reach: int) -> bool:
+    """Whether a link leads inwards along every axis along which ghosts are so far from what their
+    part owns, and outwards along none.
+    """
+    axes = list(zip(reversed(velocity), steps, strict=True))
+    inwards = all(e == -n // reach for e, n in axes if abs(n) == reach)
+    return inwards and not any(e * n > 0 for e, n in axes)
 
 
 @dataclass(frozen=True, slots=True)
 class GhostLaw:
-    """What is copied of ghosts, by how many layers each part owns. depth: ghost layers on a side.
-    plane: sites of a layer. nbytes: of a site, by how many steps its layer is from those that a
-    part owns.
+    """What is copied of ghosts, by how a box is cut. depth: ghost layers on a side. nbytes: of a
+    site, by its steps.
     """
 
     name: str
     depth: int
-    periodic: bool
-    plane: int
-    nbytes: Mapping[int, int]
+    periodic: tuple[bool, ...]
+    nbytes: Mapping[Steps, int]
 
-    def __call__(self, layers: Sequence[int]) -> Sent:
+    def __call__(self, cut: Cut) -> Sent:
         found: dict[tuple[int, int], int] = {}
-        for x in ghost_layers(slabs_of(layers, self.depth, periodic=self.periodic)):
+        for x in ghost_boxes(cut.blocks(self.depth, self.periodic)):
             if each := self.nbytes[x.steps]:
                 pair = x.owner, x.part
-                found[pair] = found.get(pair, 0) + each * self.plane
+                found[pair] = found.get(pair, 0) + each * x.count
         return Sent(self.name, found)
 
-    def ghosts(self, layers: Sequence[int]) -> tuple[int, ...]:
-        """How many layers of others each part has."""
-        slabs = slabs_of(layers, self.depth, periodic=self.periodic)
-        return tuple(slab.below + slab.above for slab in slabs)
+
+def law_by_steps(
+    name: str, depth: int, periodic: tuple[bool, ...], nbytes: Callable[[Steps], int]
+) -> GhostLaw:
+    """nbytes: of a site, by its steps."""
+    every = product(range(-depth, depth + 1), repeat=len(periodic))
+    return GhostLaw(name, depth, periodic, {n: nbytes(n) for n in every if any(n)})
 
 
-def law_of(name: str, of: BoxCut, nbytes: Callable[[int], int]) -> GhostLaw:
-    """Of a box that was cut so. nbytes: of a site of a layer, by its steps."""
-    depth = max((max(slab.below, slab.above) for slab in of.slabs), default=0)
-    periodic = bool(of.slabs[0].below)
-    steps = [n for n in range(-depth, depth + 1) if n]
-    return GhostLaw(name, depth, periodic, of.plane, {n: nbytes(n) for n in steps})
+def law_of(name: str, of: BoxCut, nbytes: Callable[[Steps], int]) -> GhostLaw:
+    """Of a box that was cut so."""
+    depth = max((max(s.below, s.above) for b in of.blocks for s in b.spans), default=0)
+    return law_by_steps(name, depth, of.periodic, nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,21 +263,43 @@ class GhostExchange:
 
 @dataclass(frozen=True, slots=True)
 class BoxCut:
-    """How a box is cut: the slabs of all parts of a mesh. plane: the sites of a layer."""
+    """How a box is cut on a mesh. blocks: of all parts. periodic: along every axis."""
 
     mesh: Mesh
-    slabs: tuple[Slab, ...]
-    plane: int
+    cut: Cut
+    periodic: tuple[bool, ...]
+    blocks: tuple[Block, ...]
 
-    def layers(self) -> Iterator[tuple[GhostLayer, int | None, int | None, tuple[int, int]]]:
-        """All ghosts, with the places of owner and part among the parts of this process, and the
-        ranks of both.
-        """
+    @property
+    def in_slabs(self) -> bool:
+        """Whether the sites of the parts follow each other."""
+        return self.cut.grid[0] == self.cut.parts
+
+    @property
+    def own(self) -> tuple[Block, ...]:
+        """The parts of this process."""
+        return self.blocks[self.mesh.own.start : self.mesh.own.stop]
+
+    def pairs(self) -> Iterator[GhostPair]:
+        """All parts that have ghosts of another one, in one order on every process."""
+        found: dict[tuple[int, int], list[GhostBox]] = {}
+        for x in ghost_boxes(self.blocks):
+            found.setdefault((x.owner, x.part), []).append(x)
         own, ranks = self.mesh.own, self.mesh.ranks
-        for x in ghost_layers(self.slabs):
-            owner = x.owner - own.start if x.owner in own else None
-            part = x.part - own.start if x.part in own else None
-            yield x, owner, part, (ranks[x.owner], ranks[x.part])
+        for (owner, part), boxes in found.items():
+            ends = tuple(n - own.start if n in own else None for n in (owner, part))
+            yield GhostPair((ends[0], ends[1]), (ranks[owner], ranks[part]), tuple(boxes))
+
+
+@dataclass(frozen=True, slots=True)
+class GhostPair:
+    """Ghosts that a part has of another one. ends: the numbers of the owner and of that part among
+    the parts of this process; None in another one. ranks: of both.
+    """
+
+    ends: tuple[int | None, int | None]
+    ranks: tuple[int, int]
+    boxes: tuple[GhostBox, ...]
 
 
 def record_exchange(
@@ -238,59 +307,71 @@ def record_exchange(
     arrays: Sequence[RecordArray],
     of: BoxCut,
     storage: Scalar,
-    leaves_of: Callable[[int], Sequence[int]],
+    leaves_of: Callable[[Steps], Sequence[int]],
 ) -> GhostExchange:
-    """Brings ghost layers of records, an array for each part of this process. leaves_of: the
-    numbers of the leaves of a layer that are wanted, by its steps from the layers that a part owns.
-    name: of the exchange.
+    """Brings ghosts of records, an array for each part of this process. leaves_of: the numbers of
+    the leaves of ghosts that are wanted, by their steps. name: of the exchange.
 
     What a part has of another one comes in one piece.
     """
-    pairs: dict[tuple[int, int], tuple[int | None, int | None, tuple[int, int]]] = {}
-    numbers: dict[tuple[int, int], tuple[list[Whole], list[Whole]]] = {}
-    for layer, owner, part, ranks in of.layers():
-        if leaves := leaves_of(layer.steps):
-            pair = layer.owner, layer.part
-            pairs[pair] = owner, part, ranks
-            sources, targets = numbers.setdefault(pair, ([], []))
-            for there, lies, at in ((owner, sources, layer.source), (part, targets, layer.layer)):
-                if there is not None:
-                    first = at * of.plane
-                    lies.append(_numbers(arrays[there], leaves, first, of.plane, storage))
-
-    pieces: list[GhostPiece] = []
-    for pair, (owner, part, ranks) in pairs.items():
-        places = [np.concatenate(lies) if lies else None for lies in numbers[pair]]
-        here = [
-            (arrays[there], lies)
-            for there, lies in zip((owner, part), places, strict=True)
-            if there is not None and lies is not None
-        ]
+    shapes, pieces = [b.shape for b in of.own], list[GhostPiece]()
+    for pair in of.pairs():
+        boxes = [(x, leaves) for x in pair.boxes if (leaves := leaves_of(x.steps))]
+        if not boxes:
+            continue
+        here: list[tuple[RecordArray, Whole]] = []
+        for there, places in zip(
+            pair.ends, ([x.source for x, _ in boxes], [x.place for x, _ in boxes]), strict=True
+        ):
+            if there is None:
+                continue
+            lies = [
+                _numbers(arrays[there], leaves, _numbered(shapes[there], place), storage)
+                for (_, leaves), place in zip(boxes, places, strict=True)
+            ]
+            here.append((arrays[there], np.concatenate(lies)))
         ends = iter(_ends(here, storage))
-        source, target = (None if lies is None else next(ends) for lies in places)
-        pieces.append(GhostPiece(source, target, ranks))
+        source, target = (None if there is None else next(ends) for there in pair.ends)
+        pieces.append(GhostPiece(source, target, pair.ranks))
     law = law_of(name, of, lambda steps: len(leaves_of(steps)) * storage.size)
     return GhostExchange.of(pieces, of.mesh.transport, law)
 
 
 def array_exchange(name: str, arrays: Sequence[Any], of: BoxCut) -> GhostExchange:
-    """Brings ghost layers of arrays with one row a site, one array for each part of this process.
-    name: of what they hold.
+    """Brings ghosts of arrays with one row a site, one array for each part of this process. name:
+    of what they hold.
+
+    Layers of a slab come one by one, without a list of their sites; of a block all that it has of
+    another one comes in one piece.
     """
     row = int(arrays[0].itemsize * np.prod(arrays[0].shape[1:], dtype=int))
     law = law_of(f"ghosts of {name}", of, lambda _: row)
+    own = of.own
 
-    def end(there: int | None, layer: int) -> GhostEnd | None:
+    def end(there: int | None, places: Sequence[Place]) -> GhostEnd | None:
         if there is None:
             return None
-        rows = slice(layer * of.plane, (layer + 1) * of.plane)
-        return GhostEnd(of.mesh.devices[there], arrays[there], rows)
+        shape, device = own[there].shape, of.mesh.devices[there]
+        sites: Any = [sites_of(shape, place) for place in places]
+        if len(sites) == 1 and isinstance(sites[0], slice):
+            return GhostEnd(device, arrays[there], sites[0])
+        numbered = np.concatenate([_numbered(shape, place) for place in places])
+        return GhostEnd(device, arrays[there], bring(numbered, device))
 
-    pieces = [
-        GhostPiece(end(owner, x.source), end(part, x.layer), ranks)
-        for x, owner, part, ranks in of.layers()
-    ]
+    pieces: list[GhostPiece] = []
+    for pair in of.pairs():
+        together = [[x] for x in pair.boxes] if of.in_slabs else [list(pair.boxes)]
+        for some in together:
+            source = end(pair.ends[0], [x.source for x in some])
+            target = end(pair.ends[1], [x.place for x in some])
+            pieces.append(GhostPiece(source, target, pair.ranks))
     return GhostExchange.of(pieces, of.mesh.transport, law)
+
+
+def _numbered(shape: tuple[int, ...], place: Place) -> Whole:
+    """The sites of a box within a box of this shape, one by one."""
+    sites = sites_of(shape, place)
+    return np.arange(sites.start, sites.stop) if isinstance(sites, slice) else sites
 
 
 LONGEST = 512  # bytes of a row; longer ones would save nothing more
@@ -334,13 +415,10 @@ def _in_rows(data: Any, row: int, storage: Scalar) -> Any:
     return words.reshape(-1, row // 8) if row > 8 else words
 
 
-def _numbers(
-    array: RecordArray, leaves: Sequence[int], first: int, count: int, storage: Scalar
-) -> Whole:
-    """Where these leaves of so many records lie, from one on, counted in scalars."""
+def _numbers(array: RecordArray, leaves: Sequence[int], sites: Whole, storage: Scalar) -> Whole:
+    """Where these leaves of some records lie, counted in scalars."""
     arrangement = array.layout.arrange(array.record.leaves)
     starts = arrangement.starts(len(array))
-    sites = np.arange(first, first + count)
     found: list[Whole] = []
     for leaf in leaves:
         slot = arrangement.slot(array.record.leaves[leaf].name)

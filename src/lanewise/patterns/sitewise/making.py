@@ -17,6 +17,7 @@ from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.types import F16, F32, F64, Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.patterns.sitewise.blocks import LEAST_LAYERS
 from lanewise.patterns.sitewise.kinds import MOST, Wall
 from lanewise.patterns.sitewise.site_records import population_record
 from lanewise.patterns.sitewise.sites import DENSE, solid_sites
@@ -58,13 +59,15 @@ def site_memory(
 
 
 def _counts(size: tuple[int, ...], where: str | Mesh) -> list[tuple[str, int]]:
-    """How many sites of a box each device of this process holds."""
+    """How many sites of a box each device of this process holds, give or take a layer."""
     if isinstance(where, str):
         return [(where, math.prod(size))]
-    layers, all_rows = dict.fromkeys(where.devices, 0), where.rows(size[0])
+    count, slabs = math.prod(size), LEAST_LAYERS * where.parts <= size[0]
+    all_rows, row = (where.rows(size[0]), count // size[0]) if slabs else (where.rows(count), 1)
+    counts = dict.fromkeys(where.devices, 0)
     for device, part in zip(where.devices, where.own, strict=True):
-        layers[device] += len(all_rows[part])
-    return [(device, n * math.prod(size[1:])) for device, n in layers.items()]
+        counts[device] += len(all_rows[part]) * row
+    return list(counts.items())
 
 
 def field_memory(

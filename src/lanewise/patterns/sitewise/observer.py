@@ -171,7 +171,7 @@ class Observer:
         kind = self._one_result()
         room = SplitRoom.of(sites, kind)
         rooms = [(view,) for view in room.views(sites)]
-        ghosts = room.exchange()
+        ghosts = room.works()
 
         def look(step: int, fresh: bool) -> SplitCall:
             bind = partial(self._part_call, step, fresh, None)

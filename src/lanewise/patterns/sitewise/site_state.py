@@ -14,6 +14,13 @@ import numpy.typing as npt
 
 from lanewise.language.target import CPU
 from lanewise.language.types import Scalar
+from lanewise.patterns.sitewise.parts import (
+    into_box,
+    own_column,
+    own_rows_of_parts,
+    set_own_column,
+    sites_in_order,
+)
 from lanewise.patterns.sitewise.site_records import zero_records
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
@@ -33,34 +40,26 @@ def held_bytes(sites: AnySites) -> Bytes:
         return to_host(sites.current.data)
     writes, transport = sites.mesh.rank == 0, sites.mesh.transport
     whole = _whole(sites) if writes else None
-    others = [(r, rows) for r, rows in _rows_of_ranks(sites) if r != 0]
+    others = _counts_of_others(sites)
     for leaf in sites.parts[0].current.record.leaves:
-        columns: list[Any] = []
-        for part, rows, own in _pieces(sites):
-            with on(part.device):
-                column = to_host(getattr(part.current, leaf.name)[own])
-            columns.append(column)
-            if whole is not None:
-                setattr(whole[rows], leaf.name, column)
-        if transport.size == 1:
-            continue
+        own = np.concatenate([to_host(own_column(part, leaf.name)) for part in sites.parts])
         if whole is None:
-            transport.exchange([(0, np.concatenate(columns))], [])
+            transport.exchange([(0, own)], [])
             continue
-        into = [(r, np.empty(rows.stop - rows.start, columns[0].dtype)) for r, rows in others]
-        transport.exchange([], into)
-        for (_, rows), (_, came) in zip(others, into, strict=True):
-            setattr(whole[rows], leaf.name, came)
+        came = [(rank, np.empty(count, own.dtype)) for rank, count in others.items()]
+        if came:
+            transport.exchange([], came)
+        rows = np.concatenate([own, *(column for _, column in came)])
+        setattr(whole, leaf.name, into_box(sites.box_cut.blocks, rows))
     return np.empty(0, np.uint8) if whole is None else whole.data
 
 
-def _rows_of_ranks(sites: SplitSites) -> list[tuple[int, slice]]:
-    """The sites of all parts of every process, in the whole."""
-    found: dict[int, slice] = {}
-    for rank, slab in zip(sites.mesh.ranks, sites.box_cut.slabs, strict=True):
-        first, stop = slab.layers.start * sites.plane, slab.layers.stop * sites.plane
-        found[rank] = slice(found[rank].start if rank in found else first, stop)
-    return list(found.items())
+def _counts_of_others(sites: SplitSites) -> dict[int, int]:
+    """How many sites every process but the first one owns."""
+    found: dict[int, int] = {}
+    for rank, block in zip(sites.mesh.ranks, sites.box_cut.blocks, strict=True):
+        found[rank] = found.get(rank, 0) + int(np.prod(block.owned_shape))
+    return {rank: count for rank, count in found.items() if rank}
 
 
 def hold_bytes(sites: AnySites, data: Bytes) -> None:
@@ -71,11 +70,10 @@ def hold_bytes(sites: AnySites, data: Bytes) -> None:
         return
     whole = _whole(sites)
     whole.data[...] = data
-    for part, rows, own in _pieces(sites):
-        for leaf in part.current.record.leaves:
-            column = np.ascontiguousarray(getattr(whole, leaf.name)[rows])
-            with on(part.device):
-                setattr(part.current[own], leaf.name, bring(column, part.device))
+    for leaf in whole.record.leaves:
+        rows = own_rows_of_parts(sites.box_cut, np.ascontiguousarray(getattr(whole, leaf.name)))
+        for part, own in zip(sites.parts, rows, strict=True):
+            set_own_column(part, leaf.name, own)
 
 
 def byte_count(sites: AnySites) -> int:
@@ -88,10 +86,12 @@ def left_at_outlets(sites: AnySites) -> Mapping[Face, Any]:
     """What arrived through each outflow face, on the host."""
     if isinstance(sites, Sites):
         return {face: to_host(kept) for face, kept in sites.outflow.items()}
-    return {
-        face: SplitArray(sites.mesh, [part.outflow[face] for part in sites.parts]).numpy()
-        for face in sites.parts[0].outflow
-    }
+    found: dict[Face, Any] = {}
+    for face in sites.parts[0].outflow:
+        kept = SplitArray(sites.mesh, [part.outflow[face] for part in sites.parts]).numpy()
+        numbers = sites_in_order(sites.box_cut, [part.outlet(*face) for part in sites.parts])
+        found[face] = kept if numbers is None else kept[np.argsort(numbers)]
+    return found
 
 
 def outlet_room(sites: AnySites, face: Face, real: Scalar) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -104,7 +104,12 @@ def leave_at_outlet(sites: AnySites, face: Face, real: Scalar, kept: Any) -> Non
     """Put it back."""
     each = [part.before(*face, real) for part in parts_of(sites)]
     lengths = _lengths(sites, each)
-    own = sites.mesh.own_rows(lengths) if isinstance(sites, SplitSites) else [range(lengths[0])]
+    own = [range(lengths[0])]
+    if isinstance(sites, SplitSites):
+        own = sites.mesh.own_rows(lengths)
+        numbers = sites_in_order(sites.box_cut, [part.outlet(*face) for part in sites.parts])
+        if numbers is not None:  # where each of them is among all in the order of the box
+            kept = kept[np.argsort(np.argsort(numbers))]
     for part, before, rows in zip(parts_of(sites), each, own, strict=True):
         with on(part.device):
             before[...] = bring(kept[rows.start : rows.stop], part.device)
@@ -126,12 +131,3 @@ def _whole(sites: SplitSites) -> RecordArray:
     """Zeros for all sites on the host, in their layout."""
     held = sites.parts[0].current
     return zero_records(held.record, sites.count, sites.layout, CPU.name)
-
-
-def _pieces(sites: SplitSites) -> list[tuple[Sites, slice, slice]]:
-    """Each part, where its sites lie in the whole, and which of its sites they are."""
-    plane = sites.plane
-    return [
-        (part, slice(s.layers.start * plane, s.layers.stop * plane), s.own(plane))
-        for part, s in zip(sites.parts, sites.slabs, strict=True)
-    ]

@@ -16,6 +16,7 @@ from lanewise.language.types import Scalar
 from lanewise.launch.steps.task import StepState
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.balance import Balance, Moving, kept_balance
+from lanewise.patterns.sitewise.blocks import Block
 from lanewise.patterns.sitewise.flags import (
     KIND_SHIFT,
     LINKS,
@@ -23,13 +24,13 @@ from lanewise.patterns.sitewise.flags import (
     make_flags,
     make_marks,
     make_spans,
+    mark_mixed,
     mark_shared_sectors,
 )
 from lanewise.patterns.sitewise.fractions import WEIGHTS, Interpolation, weight_array
 from lanewise.patterns.sitewise.kinds import AXES, MOST, Edges, Rule, Wall, read_edges
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.site_records import population_record, zero_records
-from lanewise.patterns.sitewise.slabs import Slab
 from lanewise.patterns.sitewise.standing import Standing
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.arrays import RecordArray
@@ -65,10 +66,12 @@ class Sites(Standing):
         layout: Layout,
         device: str,
         record: Record | None = None,
-        slab: Slab | None = None,
+        block: Block | None = None,
+        mixed: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """`record`: what a site holds instead of populations. slab: of a part of a larger box,
-        which layers of it these are.
+        """`record`: what a site holds instead of populations. block: of a part of a larger box,
+        which of its sites these are. mixed: which of these share a sector of the box's memory with
+        a site that is updated, where their own memory does not say it.
         """
         self.lattice = lattice
         self.shape = shape
@@ -76,9 +79,9 @@ class Sites(Standing):
         self.storage = storage
         self.device = device
         self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
-        self.layout, self.slab = layout, slab
+        self.layout, self.block = layout, block
         # of a part those of the whole box: all parts run the same kernels
-        self.present = kinds_present(kinds) if slab is None else slab.kinds
+        self.present = kinds_present(kinds) if block is None else block.kinds
         held = record or population_record(lattice, storage)
         self.copies = [
             zero_records(held, self.count, self.layout, device) for _ in range(form.buffers)
@@ -91,7 +94,7 @@ class Sites(Standing):
         self.row_block = (
             0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         )
-        self._mark(kinds, walls, plain=record is None)
+        self._mark(kinds, walls, mixed, plain=record is None)
         remedy = "set their populations again, or continue from a checkpoint"
         whole = WholeSteps("these sites", remedy)
         self.state = StepState(max(len(form.phases), form.buffers), whole)
@@ -114,13 +117,14 @@ class Sites(Standing):
         self,
         kinds: npt.NDArray[np.uint8],
         walls: tuple[Wall, ...],
+        mixed: npt.NDArray[np.bool_] | None,
         *,
         plain: bool,
     ) -> None:
         """Bring the flags of all sites to the device, and bits that say which of them are special.
         plain: they hold populations.
         """
-        slab, device = self.slab, self.device
+        block, device = self.block, self.device
         flags = make_flags(self.lattice, kinds, self.edges, self._walls, placed=self.placed)
         # In place memory counts: there every site reads its flags instead of a bit that says
         # whether it has to.
@@ -130,15 +134,18 @@ class Sites(Standing):
             and plain
             and not self.framed
             and self.special > DENSE * self.count
-            if slab is None
-            else slab.dense
+            if block is None
+            else block.dense
         )
         marked = self.form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & self._walls else None
         if solid is not None and self.dense:
-            sector = SECTOR // self.storage.size
-            first = 0 if slab is None else slab.first(self.plane) % sector
-            mark_shared_sectors(flags, solid, sector, first)
+            if mixed is None:
+                sector = SECTOR // self.storage.size
+                first = 0 if block is None else block.first % sector
+                mark_shared_sectors(flags, solid, sector, first)
+            else:
+                mark_mixed(flags, solid, mixed)
         self.flags = bring(flags, device)
         self.marks = bring(make_marks(flags), device) if marked else None
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
@@ -221,16 +228,11 @@ class Sites(Standing):
 
     def _stepped(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Of some sites those that a step has to update: all but ghosts that are not read."""
-        return chosen if self.slab is None else _within(chosen, self.slab.stepped(self.plane))
+        return chosen if self.block is None else _within(chosen, self.block.stepped)
 
     def _owned(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Of some sites those that are no ghosts."""
-        return chosen if self.slab is None else _within(chosen, self.slab.own(self.plane))
-
-    @property
-    def plane(self) -> int:
-        """The sites of a layer along the slowest axis."""
-        return self.count // self.shape[0]
+        return chosen if self.block is None else _within(chosen, self.block.own)
 
     @property
     def place(self) -> tuple[int, bool]:
@@ -250,7 +252,7 @@ class Sites(Standing):
     def runs(self) -> Any:
         """The runs (n, 3) of sites of one class, on the device: first, after the last, class."""
         of_site = self.classes.of_site
-        if self.slab is not None:
+        if self.block is not None:
             of_site = np.where(self._stepped(np.ones(self.count, np.bool_)), of_site, -1)
         return self._places(make_runs(of_site, SLAB_UNIT))
 
@@ -355,7 +357,9 @@ def kinds_present(kinds: npt.NDArray[np.uint8]) -> frozenset[int]:
     return frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
 
 
-def _within(chosen: npt.NDArray[np.bool_], part: slice) -> npt.NDArray[np.bool_]:
+def _within(
+    chosen: npt.NDArray[np.bool_], part: slice | npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     kept = np.zeros_like(chosen)
     kept[part] = chosen[part]
     return kept

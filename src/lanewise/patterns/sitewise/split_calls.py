@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from lanewise.language import types as t
 from lanewise.launch.arguments import describe
+from lanewise.patterns.sitewise.blocks import Block, Place, sites_of
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange
-from lanewise.patterns.sitewise.slabs import Slab
+from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.split_sites import SplitSites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, shape_of
 from lanewise.profiling.lanes import LaneSpan, WatchedWork, until_done
@@ -172,45 +174,91 @@ def part_arguments(
 class SplitRoom:
     """Arrays with a row for each site of a part, with as many ghosts as any sites of the box have:
     what is observed of some is read by others.
+
+    beside: of blocks, whose own sites do not lie together, arrays for sites with fewer ghosts.
     """
 
     sites: SplitSites
     arrays: tuple[Any, ...]
+    beside: dict[tuple[Block, ...], tuple[Any, ...]]
 
     @staticmethod
     def of(sites: SplitSites, kind: t.ValueType) -> SplitRoom:
         row, dtype = t.shape_of(kind), t.scalar_of(kind).dtype
-        arrays = (
-            array_module(device).zeros((wide(slab).count * sites.plane, *row), dtype)
-            for slab, device in zip(sites.slabs, sites.mesh.devices, strict=True)
-        )
-        return SplitRoom(sites, tuple(arrays))
+        blocks = [wide(block) for block in sites.box_cut.own]
+        return SplitRoom(sites, _zeros(sites, blocks, row, dtype), {})
 
-    def views(self, of: SplitSites) -> list[Any]:
+    def views(self, of: SplitSites) -> Sequence[Any]:
         """Those rows that sites of the same box have."""
-        found: list[Any] = []
-        for array, slab in zip(self.arrays, of.slabs, strict=True):
-            below = MOST_GHOSTS - slab.below if slab.below else 0
-            found.append(array[below * of.plane : (below + slab.count) * of.plane])
-        return found
+        blocks = of.box_cut.own
+        if all(block == wide(block) for block in blocks):
+            return self.arrays
+        if of.box_cut.in_slabs:
+            pairs = zip(self.arrays, blocks, strict=True)
+            return [array[sites_of(wide(b).shape, _within(b))] for array, b in pairs]
+        if blocks not in self.beside:
+            first = self.arrays[0]
+            self.beside[blocks] = _zeros(of, blocks, first.shape[1:], first.dtype)
+        return self.beside[blocks]
 
-    def exchange(self) -> GhostExchange:
-        """Brings all ghosts."""
+    def works(self) -> tuple[Work, ...]:
+        """What brings all ghosts, and gives sites with fewer of them theirs."""
         box_cut = self.sites.box_cut
-        return array_exchange(
-            "what is observed",
-            self.arrays,
-            replace(box_cut, slabs=tuple(wide(slab) for slab in box_cut.slabs)),
+        all_blocks = tuple(wide(block) for block in box_cut.blocks)
+        ghosts = array_exchange(
+            "what is observed", self.arrays, replace(box_cut, blocks=all_blocks)
         )
+        return (ghosts,) if box_cut.in_slabs else (self._take, ghosts, self._give)
+
+    def _take(self) -> None:
+        """What was written beside."""
+        own = self.sites.box_cut.own
+        for (device, place, whole), written in self._beside(own):
+            with on(device):
+                whole[place] = written
+
+    def _give(self) -> None:
+        for own in self.beside:
+            for (device, place, whole), read in self._beside(own):
+                with on(device):
+                    read[...] = whole[place]
+
+    def _beside(self, blocks: tuple[Block, ...]) -> Iterator[tuple[tuple[str, Place, Any], Any]]:
+        """Arrays beside as boxes, each with where it lies in one with all ghosts, and its
+        device.
+        """
+        devices = self.sites.mesh.devices
+        some = zip(blocks, devices, self.arrays, self.beside.get(blocks, ()), strict=False)
+        for block, device, array, other in some:
+            row = array.shape[1:]
+            whole = array.reshape(*wide(block).shape, *row)
+            yield (device, _within(block), whole), other.reshape(*block.shape, *row)
+
+
+def _zeros(
+    sites: SplitSites, blocks: Sequence[Block], row: tuple[int, ...], dtype: Any
+) -> tuple[Any, ...]:
+    """An array for each part of this process."""
+    places = zip(blocks, sites.mesh.devices, strict=True)
+    return tuple(array_module(d).zeros((prod(b.shape), *row), dtype) for b, d in places)
 
 
 MOST_GHOSTS = 2
 
 
-def wide(slab: Slab) -> Slab:
-    """The same layers, with as many ghosts as a part of any sites has."""
-    below, above = (MOST_GHOSTS if n else 0 for n in (slab.below, slab.above))
-    return replace(slab, below=below, above=above)
+def wide(block: Block) -> Block:
+    """The same sites, with as many ghosts as a part of any sites of the box has."""
+    spans = (
+        replace(s, below=MOST_GHOSTS if s.below else 0, above=MOST_GHOSTS if s.above else 0)
+        for s in block.spans
+    )
+    return replace(block, spans=tuple(spans))
+
+
+def _within(block: Block) -> Place:
+    """Where its sites lie in the same block with most ghosts."""
+    firsts = ((MOST_GHOSTS - s.below if s.below else 0, s.count) for s in block.spans)
+    return tuple(slice(first, first + count) for first, count in firsts)
 
 
 def _observed_of(kernel: str, name: str, value: Observed, sites: SplitSites) -> list[Observed]:
@@ -219,8 +267,8 @@ def _observed_of(kernel: str, name: str, value: Observed, sites: SplitSites) -> 
     wanted = ""
     if not isinstance(other, SplitSites) or (other.mesh, other.shape) != (sites.mesh, sites.shape):
         wanted = f"a box of shape {sites.shape} on a mesh ({sites.mesh})"
-    elif _wraps(other) != _wraps(sites):
-        wanted = "edges along the slowest axis that are both periodic, or both not"
+    elif wanted := _other_cut(other, sites):
+        wanted = f"edges along {wanted} that are both periodic, or both not"
     if wanted:
         raise ArgumentError(
             f"{kernel}: {name!r} is observed of {other!r}; wanted {wanted}, as its reader has"
@@ -232,5 +280,16 @@ def _observed_of(kernel: str, name: str, value: Observed, sites: SplitSites) -> 
     ]
 
 
-def _wraps(sites: SplitSites) -> bool:
-    return sites.edges.faces[-1][0] == "periodic"
+def _other_cut(one: SplitSites, other: SplitSites) -> str:
+    """Along which axes boxes of one shape are cut and only one of them wraps around, or else along
+    which ones it was decided to cut them otherwise; "" where they share the cut.
+    """
+    cuts = one.box_cut, other.box_cut
+    differ = [a != b for a, b in zip(*(c.periodic for c in cuts), strict=True)]
+    grids = [c.cut.grid for c in cuts]
+    if grids[0] == grids[1]:
+        differ = [d and parts > 1 for d, parts in zip(differ, grids[0], strict=True)]
+        if one.box_cut.in_slabs:
+            return "the slowest axis" if differ[0] else ""
+    axes = AXES[: len(differ)][::-1]
+    return " and ".join(axis for axis, d in zip(axes, differ, strict=True) if d)

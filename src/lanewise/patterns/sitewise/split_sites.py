@@ -1,5 +1,5 @@
-"""Sites on a mesh: a box whose layers lie on several devices, part by part
-(`patterns/sitewise/slabs.py`).
+"""Sites on a mesh: a box that lies on several devices, part by part
+(`patterns/sitewise/blocks.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from lanewise.language.types import Scalar
 from lanewise.launch.steps.task import StepState
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.balance import Balance, Moving, kept_balance
-from lanewise.patterns.sitewise.flags import make_flags
+from lanewise.patterns.sitewise.blocks import blocks_of, cut_box
+from lanewise.patterns.sitewise.flags import SECTOR, make_flags, mixed_sectors
 from lanewise.patterns.sitewise.fractions import (
     Interpolation,
     WallFractions,
@@ -28,27 +29,45 @@ from lanewise.patterns.sitewise.fractions import (
 from lanewise.patterns.sitewise.halo import (
     BoxCut,
     GhostExchange,
+    Steps,
     array_exchange,
     leaves_needed,
     record_exchange,
 )
 from lanewise.patterns.sitewise.kinds import Edges, Rule, Wall, read_edges
-from lanewise.patterns.sitewise.sites import DENSE, Sites, kinds_present, may_be_dense
-from lanewise.patterns.sitewise.slabs import Slab, cut
+from lanewise.patterns.sitewise.parts import (
+    block_of,
+    own_column,
+    own_rows,
+    own_rows_of_parts,
+    row_lengths,
+    rows_of_parts,
+    rows_on_mesh,
+    set_own_column,
+    sites_in_order,
+    whole_rows,
+)
+from lanewise.patterns.sitewise.sites import (
+    DENSE,
+    Sites,
+    kinds_present,
+    may_be_dense,
+    solid_sites,
+)
 from lanewise.patterns.sitewise.standing import Standing
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.split_array import SplitArray
-from lanewise.runtime.memory import array_module, bring, on, to_host
+from lanewise.runtime.memory import on, to_host
 from lanewise.runtime.mesh import Mesh
 from lanewise.support.whole_steps import WholeSteps
 
 
 class SplitSites(Standing):
-    """The sites of a box on a mesh: each part has a slab of layers, as its own sites.
+    """The sites of a box on a mesh: each part has a slab or a block of them, as its own sites.
 
     Make one with `flow.sites(..., device=mesh)`. parts: the sites of each, with ghost layers, which
-    stand where the whole stands in a cycle of steps; slabs: their layers. On a mesh of several
-    processes they are those of this one, and every process makes the same calls.
+    stand where the whole stands in a cycle of steps; on a mesh of several processes they are those
+    of this one, and every process makes the same calls.
     """
 
     def __init__(
@@ -73,16 +92,18 @@ class SplitSites(Standing):
         numbers = {w.name: w.number for w in walls}
         self.edges: Edges = read_edges(edges, lattice.dimension, numbers)
         self._walls = frozenset(numbers.values())
-        slabs = cut_box(mesh, shape, form, self.edges, kinds)
+        periodic = periodic_axes(self.edges)
+        cut, self.present = cut_box(mesh, shape, periodic), kinds_present(kinds)
         dense = record is None and self._dense(kinds)
-        self.box_cut = BoxCut(mesh, tuple(replace(slab, dense=dense) for slab in slabs), self.plane)
-        self.slabs = self.box_cut.slabs[mesh.own.start : mesh.own.stop]
-        self.present = slabs[0].kinds
+        blocks = blocks_of(cut, form, periodic, self.present)
+        blocks = tuple(replace(block, dense=dense) for block in blocks)
+        self.box_cut = BoxCut(mesh, cut, periodic, blocks)
+        mixed = self._mixed(kinds, walls) if dense and not self.box_cut.in_slabs else None
         self.parts = tuple(
             Sites(
                 lattice,
-                (slab.count, *shape[1:]),
-                kinds=np.ascontiguousarray(kinds[slab.numbers]),
+                block.shape,
+                kinds=np.ascontiguousarray(kinds[block.numbers]),
                 walls=walls,
                 edges=edges,
                 storage=storage,
@@ -90,9 +111,10 @@ class SplitSites(Standing):
                 layout=layout,
                 device=device,
                 record=record,
-                slab=slab,
+                block=block,
+                mixed=None if mixed is None else mixed[block.numbers].reshape(-1),
             )
-            for slab, device in zip(self.slabs, mesh.devices, strict=True)
+            for block, device in zip(self.box_cut.own, mesh.devices, strict=True)
         )
         first = self.parts[0].state
         remedy = "set their populations again, or continue from a checkpoint"
@@ -102,6 +124,7 @@ class SplitSites(Standing):
         self._exchanges: dict[tuple[Phase, int], GhostExchange] = {}
         self._balances: dict[Moving, Balance] = {}
         self._curved = False  # whether walls of any part are interpolated
+        self._walled: Any = None
         # of kernels, what they have bound to this memory
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -112,6 +135,15 @@ class SplitSites(Standing):
         placed = self.form.name == "pull"
         flags = make_flags(self.lattice, kinds, self.edges, self._walls, placed=placed)
         return int(np.count_nonzero(flags)) > DENSE * self.count
+
+    def _mixed(
+        self, kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]
+    ) -> npt.NDArray[np.bool_]:
+        """Of each site, whether its sector in the memory of one device holds one that is updated:
+        memory of blocks has other sectors.
+        """
+        solid = solid_sites(kinds, walls).reshape(-1)
+        return mixed_sectors(solid, SECTOR // self.storage.size).reshape(kinds.shape)
 
     @property
     def device(self) -> str:
@@ -137,14 +169,13 @@ class SplitSites(Standing):
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
         """The kind of every site, in the lattice's shape."""
-        own = np.concatenate([part.kinds[self.layers_of(part)] for part in self.parts])
-        return self.mesh.gather(own, self.lengths(1))
+        own = [own_rows(block_of(part), part.kinds.reshape(-1)) for part in self.parts]
+        return whole_rows(self.box_cut, own).reshape(self.shape)
 
     @property
     def special(self) -> int:
         """How many sites are no bulk sites of their part."""
-        flags = self.gathered([part.flags for part in self.parts])
-        return int(np.count_nonzero(flags.numpy()))
+        return int(np.count_nonzero(self.whole_of([part.flags for part in self.parts])))
 
     @property
     def interpolations(self) -> tuple[Interpolation | None, ...]:
@@ -168,12 +199,10 @@ class SplitSites(Standing):
         if fractions is None:
             return
         self._curved = len(fractions.places) > 0
-        flags = self.gathered([part.flags for part in self.parts]).numpy()
+        flags = self.whole_of([part.flags for part in self.parts])
         interpolation_weights(self.lattice, fractions, flags, self._walls)  # which checks it
-        for part, slab in zip(self.parts, self.slabs, strict=True):
-            first, stop = slab.layers.start * self.plane, slab.layers.stop * self.plane
-            here = slice(*np.searchsorted(fractions.places, (first, stop)))
-            places = fractions.places[here] - first + slab.own(self.plane).start
+        for part in self.parts:
+            here, places = block_of(part).owned_among(fractions.places)
             own = WallFractions(places, fractions.fractions[here])
             mine = to_host(part.flags)
             part.interpolation = make_interpolation(
@@ -182,39 +211,35 @@ class SplitSites(Standing):
 
     # ------------------------------------------------------------ parts and the whole
 
-    def layers_of(self, part: Sites) -> slice:
-        assert part.slab is not None
-        return part.slab.own(1)
-
     def gathered(self, values: Sequence[Any]) -> SplitArray:
         """What arrays with a row for each site of a part hold of the whole, without the ghosts."""
-        pairs = zip(self.slabs, values, self.mesh.devices, strict=True)
-        own: list[Any] = []
-        for slab, array, device in pairs:
-            with on(device):
-                own.append(array[slab.own(self.plane)])
-        return SplitArray(self.mesh, own, self.lengths(self.plane))
+        return rows_on_mesh(self.box_cut, self._own(values), self.plane)
 
-    def lengths(self, rows: int) -> tuple[int, ...]:
-        """How many rows all parts own, of which a layer has so many."""
-        return tuple(len(slab.layers) * rows for slab in self.box_cut.slabs)
+    def whole_of(self, values: Sequence[Any]) -> npt.NDArray[Any]:
+        """The same on the host."""
+        return whole_rows(self.box_cut, self._own(values))
+
+    def _own(self, values: Sequence[Any]) -> list[Any]:
+        own: list[Any] = []
+        for block, array, device in zip(self.box_cut.own, values, self.mesh.devices, strict=True):
+            with on(device):
+                own.append(own_rows(block, array))
+        return own
 
     def cut(self, values: Any) -> list[Any]:
-        """The rows of each part, with the ghosts, of an array with a row for each layer or site."""
-        rows = len(values) // self.shape[0]
-        if isinstance(values, SplitArray):
-            values = values.numpy()
-        pieces: list[Any] = []
-        for slab, device in zip(self.slabs, self.mesh.devices, strict=True):
-            first, stop = slab.layers.start - slab.below, slab.layers.stop + slab.above
-            spans = [(max(first, 0), min(stop, slab.box))]
-            if first < 0:
-                spans.insert(0, (first + slab.box, slab.box))
-            if stop > slab.box:
-                spans.append((0, stop - slab.box))
-            each = [bring(values[a * rows : b * rows], device) for a, b in spans]
-            pieces.append(array_module(device).concatenate(each) if len(each) > 1 else each[0])
-        return pieces
+        """The rows of each part, with the ghosts, of an array with a row for each site, in one axis
+        or in those of the box.
+        """
+        return rows_of_parts(self.box_cut, values)
+
+    def walled_order(self) -> npt.NDArray[np.int64] | None:
+        """The sites beside walls of all parts, as they follow each other in the box; None where
+        those of the parts, one behind the other, do so.
+        """
+        if self._walled is None and not self.box_cut.in_slabs:
+            numbers = sites_in_order(self.box_cut, [part.walled for part in self.parts])
+            self._walled = None if numbers is None else np.argsort(numbers)
+        return self._walled
 
     # ------------------------------------------------------------ ghosts
 
@@ -228,7 +253,7 @@ class SplitSites(Standing):
             populations = len(held[0].record.leaves) == self.lattice.size
             fields = range(len(held[0].record.leaves))
 
-            def leaves_of(steps: int) -> Sequence[int]:
+            def leaves_of(steps: Steps) -> Sequence[int]:
                 if self.form.name == "two-copies":
                     return fields
                 assert populations
@@ -265,21 +290,20 @@ def set_leaf(sites: AnySites, name: str, values: Any) -> None:
         with on(sites.device):
             setattr(sites.current, name, row)
         return
-    for part, slab in zip(sites.parts, sites.slabs, strict=True):
-        layers, plane = slab.layers, sites.plane
-        own = bring(row[layers.start * plane : layers.stop * plane], part.device)
-        with on(part.device):
-            setattr(part.current[slab.own(plane)], name, own)
+    for part, own in zip(sites.parts, own_rows_of_parts(sites.box_cut, row), strict=True):
+        set_own_column(part, name, own)
 
 
 def leaf_of(sites: SplitSites, name: str, real: Scalar) -> SplitArray:
     """A field of the records that the next step reads, as an array of the box's shape."""
-    found: list[Any] = []
+    own: list[Any] = []
     for part in sites.parts:
+        column = own_column(part, name)
         with on(part.device):
-            column = getattr(part.current, name).astype(real.dtype)
-            found.append(column.reshape(part.shape)[sites.layers_of(part)])
-    return SplitArray(sites.mesh, found, sites.lengths(1))
+            own.append(column.astype(real.dtype))
+    found = rows_on_mesh(sites.box_cut, own, sites.plane)
+    layers = [rows.reshape(-1, *sites.shape[1:]) for rows in found.parts]
+    return SplitArray(sites.mesh, layers, row_lengths(sites.box_cut, 1))
 
 
 def sites_on(
@@ -323,9 +347,6 @@ def sites_on(
     )
 
 
-def cut_box(
-    mesh: Mesh, shape: tuple[int, ...], form: Form, edges: Edges, kinds: npt.NDArray[np.uint8]
-) -> tuple[Slab, ...]:
-    """The slabs of a box with these edges and kinds of sites."""
-    periodic = edges.face(len(shape) - 1, 1) == "periodic"
-    return cut(mesh, shape, form, periodic=periodic, kinds=kinds_present(kinds))
+def periodic_axes(edges: Edges) -> tuple[bool, ...]:
+    """Which axes wrap around, the slowest one first."""
+    return tuple(low == "periodic" for low, _ in reversed(edges.faces))

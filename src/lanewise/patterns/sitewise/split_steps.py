@@ -68,7 +68,7 @@ def _joined(sites: SplitSites, parts: Sequence[Observed]) -> Observed:
         first.kind,
         tuple(o.array for o in parts),
         lambda step, fresh: looking(
-            first.name, sites, step, fresh, [o.look(step, fresh) for o in parts], ghosts
+            first.name, sites, step, fresh, [o.look(step, fresh) for o in parts], (ghosts,)
         ),
         no_tests,
     )
@@ -90,12 +90,12 @@ def looking(
     step: int,
     fresh: bool,
     calls: Sequence[SiteCall],
-    after: Callable[[], None] | None = None,
+    after: Sequence[Callable[[], None]] = (),
 ) -> SplitCall:
     """A look of all parts at what arrives before a step."""
     phase = sites.form.phase(step, fresh=fresh)
     before = [sites.exchange(phase, step)] if sites.mesh.parts > 1 and phase.load_links else []
-    behind = [] if after is None or sites.mesh.parts < 2 else [after]
+    behind = after if sites.mesh.parts > 1 else ()
     return SplitCall(name, "observe", sites, (*before, Beside(tuple(calls)), *behind))
 
 
@@ -149,9 +149,7 @@ def split_arriving(
     calls, arrays = zip(*(kernels.arriving(p, own) for p, own in pairs), strict=True)
     looking(kernels.kinds.name, sites, sites.step, sites.fresh, calls)()
     size = sites.lattice.size
-    leaves = [
-        sites.gathered([getattr(array, f"q{q}") for array in arrays]).numpy() for q in range(size)
-    ]
+    leaves = [sites.whole_of([getattr(array, f"q{q}") for array in arrays]) for q in range(size)]
     return np.stack(leaves).reshape(size, *sites.shape)
 
 
@@ -171,6 +169,9 @@ def split_force(
     each = [kernels.momentum(p, step, fresh, v, numbers, weights=weights) for p, v in pairs]
     looking(kernels.kinds.name, sites, step, fresh, [call for call, _ in each])()
     momenta = _in_one_place(sites, [result for _, result in each])
+    if (order := sites.walled_order()) is not None:
+        with on(sites.device):
+            momenta = momenta[bring(order, sites.device)]
     with on(sites.device):
         return to_host(momenta.sum(axis=0))
 
@@ -195,7 +196,7 @@ def split_look(
     values: SplitValues,
     rooms: Sequence[tuple[Any, ...]],
     bind: Bind,
-    after: Callable[[], None] | None = None,
+    after: Sequence[Callable[[], None]] = (),
 ) -> SplitCall:
     """A look of an observer; `bind` gives that of a part, which fills its arrays. after: what
     brings their ghosts.

@@ -19,11 +19,10 @@ from lanewise.explanation.mesh_steps import MeshStep, explain_mesh
 from lanewise.launch.sent import Law, RowsToAll, Sent, even
 from lanewise.layouts import Layout
 from lanewise.loops.explanation import LoopExplanation
-from lanewise.patterns.sitewise.slabs import LEAST_LAYERS
+from lanewise.patterns.sitewise.blocks import least_side
 from lanewise.runtime.mesh import listed
 
 __all__ = [
-    "LEAST_LAYERS",
     "DividedStep",
     "Law",
     "LoopExplanation",
@@ -40,6 +39,7 @@ __all__ = [
     "box_division",
     "even",
     "explain_mesh",
+    "least_side",
     "listed",
     "work_of",
 ]

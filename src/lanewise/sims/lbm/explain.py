@@ -11,13 +11,12 @@ from lanewise.layouts import layout_by_name
 from lanewise.sims.common.checks import check_known
 from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.common.shown import (
-    LEAST_LAYERS,
     ShownDivision,
     ShownSize,
     ShownWork,
     TunedCall,
     box_division,
-    even,
+    least_side,
     listed,
 )
 from lanewise.sims.lbm.cases import Case, find_case
@@ -83,15 +82,15 @@ def divided(
     (step,) = shown
     division = box_division(step.kernel.lattice, step.shapes["sites"], precision, device)
     parts = len(listed(mesh))
-    if isinstance(found := division.divide(parts), str):
-        least = (LEAST_LAYERS * parts) ** step.kernel.lattice.dimension
+    if isinstance(found := division.on(parts), str):
+        axes = step.kernel.lattice.dimension
+        least = least_side(parts, axes) ** axes
         raise InputError(
             f"--bodies {sites:,}: a box of so many sites has too few layers for {mesh}, {found}; "
             f"wanted --bodies {least}, or more"
         )
-    grown = replace(division, now=even(sum(division.now), parts))
     works = (ShownWork(step, near=True),)
-    return heading, ShownDivision("sites", division.divide, grown.grow, works)
+    return heading, ShownDivision("sites", division.divide, found.grow, works)
 
 
 CASE = "karman"
