@@ -48,10 +48,9 @@ def channel(device: Any) -> Simulation:
     )  # fmt: skip
 
 
-def blown(device: Any) -> Simulation:
+def blown(device: Any, shape: tuple[int, int, int] = (42, 6, 7)) -> Simulation:
     """In three dimensions, in place, with outflow across the cut, a force and eddies."""
     rng = np.random.default_rng(1)
-    shape = (42, 6, 7)
     return Simulation(
         shape=shape, viscosity=0.02, lattice="D3Q19", collision="bgk", smagorinsky=0.15, force=(1e-4, 0.0, 1e-5),
         edges={"z": ("slip", "outflow")}, velocity=0.02 * rng.standard_normal((*shape, 3)), streaming="in-place",

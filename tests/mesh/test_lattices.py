@@ -251,8 +251,8 @@ def wet(t: lw.Field[lw.f32], rho: lw.Field[lw.f32]) -> lw.f32:
     return 0.5 * t[0] + 0.25 * (rho[1] + rho[4])
 
 
-def heated(device: Any, edges: Mapping[str, Any], masked: bool) -> list[Any]:
-    rng, shape = np.random.default_rng(4), (43, 9)
+def heated(device: Any, edges: Mapping[str, Any], masked: bool, shape: tuple[int, int] = (43, 9)) -> list[Any]:
+    rng = np.random.default_rng(4)
     mask = rng.choice((0, 0, 0, 1, 2, 3), shape) if masked else None
     t = rng.random(shape).astype(np.float32)
     sites = heat.sites(shape, mask=mask, edges=edges, t=t, device=device)
@@ -308,9 +308,10 @@ def test_lines_have_the_bits_of_one_device(edge: str, device: str) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-def coupled(device: Any, forms: tuple[str, str], edges: Mapping[str, Any]) -> list[Any]:
+def coupled(
+    device: Any, forms: tuple[str, str], edges: Mapping[str, Any], shape: tuple[int, int] = (41, 8)
+) -> list[Any]:
     """A flow that reads its own field at neighbours, and two others that read what is observed of it."""
-    shape = (41, 8)
     start = np.abs(np.random.default_rng(2).standard_normal((9, *shape))).astype(np.float32)
     fluid = two_phases.sites(shape, edges=edges, streaming=forms[0], device=device)
     two_phases.set_populations(fluid, start)
@@ -383,6 +384,24 @@ def test_a_state_goes_on_on_other_parts(form: str, steps: int) -> None:
         hold_bytes(two, held_bytes(one))
         flow.run(two, 3, **c.values)
         np.testing.assert_array_equal(held_bytes(two), held_bytes(wanted))
+
+
+@pytest.mark.quick("push")
+@pytest.mark.parametrize("form", FORMS)
+def test_forces_on_interpolated_walls_follow_at_once(form: str) -> None:
+    """What a part has put into its ghosts belongs to a state, although no file has it."""
+    c = replace(case(11, "cpu"), streaming=form)
+    flow, walls = c.pair.flow, {"lid_velocity": c.values["lid_velocity"]}
+
+    def force(device: Any, steps: int) -> Any:
+        one, two = c.sites(device), c.sites(device)
+        flow.run(one, steps, **c.values)
+        two.step, two.fresh = one.step, one.fresh
+        hold_bytes(two, held_bytes(one))
+        return flow.force(two, ["wall", "lid"], weights=True, **walls)
+
+    for steps in (1, 2):
+        np.testing.assert_array_equal(force(mesh_of("cpu", 3), steps), force("cpu", steps))
 
 
 @pytest.mark.parametrize("form", [*FORMS.values(), TWO_COPIES], ids=lambda f: f.name)

@@ -19,12 +19,14 @@ LEAST_LOSS = 0.005  # that is worth a word
 class DividedStep:
     """rows: of every part. worked: over which it runs, with those of others that are near. waits:
     seconds in which all parts on GPUs wait for the host, however few rows there are; measured.
+    grid: the parts along each axis of a box, the slowest one first, if they are blocks of it.
     """
 
     rows: tuple[int, ...]
     worked: tuple[int, ...]
     sent: tuple[Sent, ...]
     waits: float = 0.0
+    grid: tuple[int, ...] = ()
 
     @classmethod
     def alone(cls, rows: int) -> DividedStep:

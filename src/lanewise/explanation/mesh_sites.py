@@ -38,7 +38,8 @@ class SitesDivided:
         blocks = cut.blocks(self.depth, self.periodic)
         rows = tuple(math.prod(block.owned_shape) for block in blocks)
         worked = tuple(math.prod(block.shape) for block in blocks)
-        return DividedStep(rows, worked, self.sent(cut))
+        grid = () if cut.in_slabs else cut.grid
+        return DividedStep(rows, worked, self.sent(cut), grid=grid)
 
     def on(self, parts: int) -> SitesDivided | str:
         """The same box in so many parts, or why it has not so many."""

@@ -93,6 +93,7 @@ class MeshStep:
             "mesh": self.mesh,
             "devices": list(self.devices),
             "rows": list(self.step.rows),
+            "grid": list(self.step.grid),
             "bytes_a_step": self.nbytes,
             "sent": [
                 {"name": s.name, "every": s.every, "times": s.times, "bytes": s.total(self.devices)}
@@ -111,7 +112,9 @@ class MeshStep:
 
     def lines(self) -> list[str]:
         """The same in words."""
-        found = [f"mesh: {parts_text(self.mesh, self.step.rows, self.kind)}"]
+        grid = self.step.grid
+        blocks = f"{' x '.join(map(str, grid))} blocks" if grid else ""
+        found = [f"mesh: {parts_text(self.mesh, self.step.rows, self.kind, blocks)}"]
         found += [f"  {line}" for line in _table(self.table)]
         if self.links:
             found += [f"  {line}" for line in lines_of_links(self.links, self.of)]

@@ -57,9 +57,10 @@ class Divided:
         return f"{parts_text(self.mesh, self.lengths, 'rows')}; {between}"
 
 
-def parts_text(mesh: str, rows: Sequence[int], kind: str) -> str:
-    """The parts of a mesh and what they have, in words."""
-    return f"{counted(len(rows), 'part', 'parts')} ({mesh}), {_rows_text(rows, kind)}"
+def parts_text(mesh: str, rows: Sequence[int], kind: str, blocks: str = "") -> str:
+    """The parts of a mesh and what they have, in words. blocks: what they are, if that is said."""
+    parts = counted(len(rows), "part", "parts") + (f" of {blocks}" if blocks else "")
+    return f"{parts} ({mesh}), {_rows_text(rows, kind)}"
 
 
 def _rows_text(rows: Sequence[int], kind: str) -> str:

@@ -62,7 +62,7 @@ class Span:
         return np.arange(first, stop) % self.box
 
     def inner(self, more: int = 0) -> slice:
-        """Those of its layers that it owns, and so many of the ghosts beside them."""
+        """Those of its layers that it owns, and so many of the ghosts next to them."""
         first = self.below - min(more, self.below)
         return slice(first, self.below + len(self.owned) + min(more, self.above))
 
@@ -165,18 +165,16 @@ class Cut:
     def parts(self) -> int:
         return prod(self.grid)
 
+    @property
+    def in_slabs(self) -> bool:
+        """Whether the sites of the parts follow each other."""
+        return self.grid[0] == self.parts
+
     def blocks(self, depth: int, periodic: tuple[bool, ...]) -> tuple[Block, ...]:
         """All parts, with so many ghosts on a side; an axis that is not cut has none."""
         axes = zip(self.shape, self.grid, periodic, strict=True)
         spans = [_spans(n, parts, depth, around=around) for n, parts, around in axes]
         return tuple(Block(each) for each in product(*spans))
-
-    @property
-    def text(self) -> str:
-        """In words; "" where the parts are slabs."""
-        if self.grid[0] == self.parts:
-            return ""
-        return f"{' x '.join(map(str, self.grid))} blocks"
 
 
 def _spans(count: int, parts: int, depth: int, *, around: bool) -> list[Span]:

@@ -25,7 +25,7 @@ from lanewise.runtime.transport import Transport
 
 Steps = tuple[int, ...]
 """How far some ghosts are from the layers that their part owns, along every axis, the slowest one
-first: negative below, 0 beside these layers.
+first: negative below, 0 within these layers.
 """
 
 
@@ -273,7 +273,7 @@ class BoxCut:
     @property
     def in_slabs(self) -> bool:
         """Whether the sites of the parts follow each other."""
-        return self.cut.grid[0] == self.cut.parts
+        return self.cut.in_slabs
 
     @property
     def own(self) -> tuple[Block, ...]:

@@ -74,6 +74,10 @@ def hold_bytes(sites: AnySites, data: Bytes) -> None:
         rows = own_rows_of_parts(sites.box_cut, np.ascontiguousarray(getattr(whole, leaf.name)))
         for part, own in zip(sites.parts, rows, strict=True):
             set_own_column(part, leaf.name, own)
+    if sites.mesh.parts > 1:  # what a step has put into ghosts, its owner has brought back
+        for phase in sites.form.phases:
+            if phase.put_links:
+                sites.exchange(phase, sites.step)()
 
 
 def byte_count(sites: AnySites) -> int:

@@ -175,12 +175,12 @@ class SplitRoom:
     """Arrays with a row for each site of a part, with as many ghosts as any sites of the box have:
     what is observed of some is read by others.
 
-    beside: of blocks, whose own sites do not lie together, arrays for sites with fewer ghosts.
+    narrow: of blocks, whose own sites do not lie together, arrays for sites with fewer ghosts.
     """
 
     sites: SplitSites
     arrays: tuple[Any, ...]
-    beside: dict[tuple[Block, ...], tuple[Any, ...]]
+    narrow: dict[tuple[Block, ...], tuple[Any, ...]]
 
     @staticmethod
     def of(sites: SplitSites, kind: t.ValueType) -> SplitRoom:
@@ -196,10 +196,10 @@ class SplitRoom:
         if of.box_cut.in_slabs:
             pairs = zip(self.arrays, blocks, strict=True)
             return [array[sites_of(wide(b).shape, _within(b))] for array, b in pairs]
-        if blocks not in self.beside:
+        if blocks not in self.narrow:
             first = self.arrays[0]
-            self.beside[blocks] = _zeros(of, blocks, first.shape[1:], first.dtype)
-        return self.beside[blocks]
+            self.narrow[blocks] = _zeros(of, blocks, first.shape[1:], first.dtype)
+        return self.narrow[blocks]
 
     def works(self) -> tuple[Work, ...]:
         """What brings all ghosts, and gives sites with fewer of them theirs."""
@@ -211,24 +211,24 @@ class SplitRoom:
         return (ghosts,) if box_cut.in_slabs else (self._take, ghosts, self._give)
 
     def _take(self) -> None:
-        """What was written beside."""
+        """What was written with fewer ghosts."""
         own = self.sites.box_cut.own
-        for (device, place, whole), written in self._beside(own):
+        for (device, place, whole), written in self._narrow(own):
             with on(device):
                 whole[place] = written
 
     def _give(self) -> None:
-        for own in self.beside:
-            for (device, place, whole), read in self._beside(own):
+        for own in self.narrow:
+            for (device, place, whole), read in self._narrow(own):
                 with on(device):
                     read[...] = whole[place]
 
-    def _beside(self, blocks: tuple[Block, ...]) -> Iterator[tuple[tuple[str, Place, Any], Any]]:
-        """Arrays beside as boxes, each with where it lies in one with all ghosts, and its
-        device.
+    def _narrow(self, blocks: tuple[Block, ...]) -> Iterator[tuple[tuple[str, Place, Any], Any]]:
+        """Arrays with fewer ghosts as boxes, each with its device and where it lies in one with all
+        of them.
         """
         devices = self.sites.mesh.devices
-        some = zip(blocks, devices, self.arrays, self.beside.get(blocks, ()), strict=False)
+        some = zip(blocks, devices, self.arrays, self.narrow.get(blocks, ()), strict=False)
         for block, device, array, other in some:
             row = array.shape[1:]
             whole = array.reshape(*wide(block).shape, *row)

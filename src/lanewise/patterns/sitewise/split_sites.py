@@ -233,8 +233,8 @@ class SplitSites(Standing):
         return rows_of_parts(self.box_cut, values)
 
     def walled_order(self) -> npt.NDArray[np.int64] | None:
-        """The sites beside walls of all parts, as they follow each other in the box; None where
-        those of the parts, one behind the other, do so.
+        """The sites next to walls of all parts, as they follow each other in the box; None where
+        those of one part after another do so.
         """
         if self._walled is None and not self.box_cut.in_slabs:
             numbers = sites_in_order(self.box_cut, [part.walled for part in self.parts])
