@@ -127,7 +127,7 @@ class Sitewise(LatticeKernel):
         edges: the rule of an axis, or of its (low, high) face: "periodic", "slip" or the name of a
         wall. storage: "f16" (GPU), "f32" or "f64".
         streaming: "pull" or "push" with two copies of the populations, or "in-place" with one.
-        device: or a mesh, whose parts have layers along the slowest axis, at least 8 each.
+        device: or a mesh, whose parts have at least 8 layers along every axis that is cut.
         fractions: where walls cut links, if not half-way: bounce-back is then interpolated
         (`patterns/sitewise/fractions.py`). Raises `ArgumentError` for what does not fit,
         `DeviceError` when it does not fit the memory, before anything is allocated.

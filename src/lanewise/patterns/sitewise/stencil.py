@@ -91,7 +91,7 @@ class Stencil(LatticeKernel):
         shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, integers of that
         shape. edges: the rule of an axis, or of its (low, high) face: "periodic", "slip", "outflow"
         or the name of a wall. storage: "f16" (GPU), "f32" or "f64". device: or a mesh, whose parts
-        have layers along the slowest axis, at least 8 each. fields: where they begin,
+        have at least 8 layers along every axis that is cut. fields: where they begin,
         numbers or arrays of that shape; zero without. Raises `ArgumentError` for what does not fit,
         `DeviceError` when it does not fit the memory, before anything is allocated.
         """

@@ -125,7 +125,7 @@ class Simulation:
     "f32" or "f64", by default the precision. streaming: "in-place" (half the memory), "pull" or
     "push"; layout: by default SoA on a CPU, AoSoA on a GPU.
     device: of the populations; or a mesh (`lw.Mesh`, "cuda:*", "cpu*4"), whose parts have at least
-    8 layers each along the slowest axis. Results have the same bits; fields that you read are
+    8 layers along every axis that is cut. Results have the same bits; fields that you read are
     copied to the first device. On a mesh of several processes all of them make the same calls; the
     first one writes files.
     profile: records where the time goes (`lw.Profile()`); results keep their bits.
