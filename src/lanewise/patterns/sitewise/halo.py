@@ -98,27 +98,33 @@ def _stretches(span: Span, starts: Sequence[int]) -> list[_Stretch]:
 
 
 def leaves_needed(lattice: Lattice, phase: Phase, steps: Steps) -> tuple[int, ...]:
-    """The populations of ghosts that a phase needs: those that enter what it updates.
+    """The populations of ghosts that a phase needs: those that arrive at what it updates.
 
-    A step that puts along links updates the first ghosts as well, which reads all of them, unless
-    no link leads from them to a site that the part owns.
+    A step that puts along links also updates the first ghosts from which a link leads to sites that
+    the part owns. It gets all of their populations.
     """
-    reach, size = max(map(abs, steps)), range(lattice.size)
-    entering = [q for q in size if _enters(lattice.velocities[q], steps, reach)]
-    if phase.put_links and reach == 1:
-        return tuple(size) if entering else ()
-    if reach > 1 + phase.put_links or not phase.load_links:
+    every = range(lattice.size)
+    if phase.put_links and _are_updated(lattice, steps):
+        return tuple(every)
+    if not phase.load_links:
         return ()
-    return tuple(lattice.opposite[q] if phase.load_opposite else q for q in entering)
+    arrive = (
+        tuple(n and n + e for n, e in zip(steps, reversed(v), strict=True))
+        for v in lattice.velocities
+    )
+    wanted = (_are_updated(lattice, to) if phase.put_links else not any(to) for to in arrive)
+    needed = (q for q, is_wanted in zip(every, wanted, strict=True) if is_wanted)
+    return tuple(lattice.opposite[q] if phase.load_opposite else q for q in needed)
 
 
-def _enters(velocity: tuple[int, ...], steps: Steps, reach: int) -> bool:
-    """Whether a link leads inwards along every axis along which ghosts are so far from what their
-    part owns, and outwards along none.
+def _are_updated(lattice: Lattice, steps: Steps) -> bool:
+    """Whether a part owns sites or some link leads from them to sites that it owns. Along an axis
+    along which they lie within its layers all links do.
     """
-    axes = list(zip(reversed(velocity), steps, strict=True))
-    inwards = all(e == -n // reach for e, n in axes if abs(n) == reach)
-    return inwards and not any(e * n > 0 for e, n in axes)
+    return any(
+        all(not n or n + e == 0 for n, e in zip(steps, reversed(v), strict=True))
+        for v in lattice.velocities
+    )
 
 
 @dataclass(frozen=True, slots=True)
