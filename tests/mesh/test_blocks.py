@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise import Mesh
+from lanewise.patterns.sitewise import sites
 from lanewise.patterns.sitewise.blocks import LEAST_LAYERS, MOST_SLABS, Cut, best_cut, grids, least_side
 from lanewise.patterns.sitewise.halo import ghost_boxes, leaves_needed
 from lanewise.patterns.sitewise.site_state import held_bytes, hold_bytes
@@ -22,6 +23,7 @@ from lanewise.sims.lbm import Simulation
 from lanewise.support.errors import ArgumentError
 from tests.lbm.boxes import D3Q15, WALL
 from tests.lbm.kernels import INLET, colliding
+from tests.mesh import interpreted_gpu
 from tests.mesh.test_explained_bytes import Copied, copied
 from tests.mesh.test_flows import blown, channel, same, seen
 from tests.mesh.test_lattices import EDGES, Case, case, coupled, density, dye, follow, heated, observer_of, two_phases
@@ -151,9 +153,9 @@ def test_ghosts_have_what_a_step_reads(form: str, lattice: lw.Lattice) -> None:
 def test_what_moves_is_what_lies_at_faces_and_edges() -> None:
     """Of D3Q19 5 populations of a face, 1 of an edge and none of a corner."""
     flow = case(1, "cpu").pair.flow
-    sites = flow.sites((24, 24, 24), streaming="pull", device=Mesh("cpu", parts=27))
-    assert sites.box_cut.cut == Cut((24, 24, 24), (3, 3, 3))
-    assert sites.exchange(sites.form.phases[0], 0).nbytes == 27 * 4 * (6 * 64 * 5 + 12 * 8)
+    cube = flow.sites((24, 24, 24), streaming="pull", device=Mesh("cpu", parts=27))
+    assert cube.box_cut.cut == Cut((24, 24, 24), (3, 3, 3))
+    assert cube.exchange(cube.form.phases[0], 0).nbytes == 27 * 4 * (6 * 64 * 5 + 12 * 8)
 
 
 def test_least_sides() -> None:
@@ -282,8 +284,8 @@ def test_explanations_say_the_bytes_that_are_copied(seed: int, parts: int, copie
 
 def test_explanations_name_the_grid() -> None:
     flow = case(1, "cpu").pair.flow
-    sites = flow.sites((96, 48, 64), edges=dict.fromkeys("xyz", "slip"), device="cpu*12")
-    said = flow.stepper(sites, omega=1.2).explain().mesh
+    box = flow.sites((96, 48, 64), edges=dict.fromkeys("xyz", "slip"), device="cpu*12")
+    said = flow.stepper(box, omega=1.2).explain().mesh
     assert said is not None
     assert str(said).startswith("mesh: 12 parts of 3 x 2 x 2 blocks (12 x cpu), 24,576 sites each")
     assert said.json()["grid"] == [3, 2, 2]
@@ -319,17 +321,58 @@ def test_readers_of_another_cut_are_refused() -> None:
         assert f"wanted edges along {axes} that are both periodic, or both not, as its reader has" in str(error.value)
 
 
+# ---------------------------------------------------------------- kernels of GPUs, run by the interpreter
+
+
+@pytest.mark.quick("12")
+@pytest.mark.parametrize("seed", range(0, 48, 4))
+def test_kernels_of_gpus_have_the_bits_of_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run over all ghosts, which those of a CPU leave out."""
+    interpreted_gpu.install(monkeypatch)
+    c, shape = blocked(seed), (16, 18)
+    values = {n: v[:16, :18] if np.ndim(v) == 2 else v for n, v in c.values.items()}
+    c = replace(c, shape=shape, mask=c.mask[:16, :18], layout=lw.AoSoA(8) if seed % 3 else None, values=values)
+    parts = follow(c, Mesh(interpreted_gpu.NAME, parts=4))
+    for one, other in zip(parts, follow(c, interpreted_gpu.NAME), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def among_many_walls(shape: tuple[int, ...], storage: str, layout: lw.Layout | None) -> Case:
+    lattice = lw.D2Q9 if len(shape) == 2 else lw.D3Q19
+    pair, slow = colliding(lattice), "xyz"[len(shape) - 1]
+    mask = np.random.default_rng(0).choice((0, 0, WALL, INLET), shape)
+    mask[3:6], mask[..., 4:12] = WALL, WALL
+    return Case(
+        pair, observer_of(lattice, colliding), shape, mask, {slow: ("wall", "lid")}, "pull", layout, storage,
+        {**pair.values, "lid_velocity": (0.05, *[0.0] * (len(shape) - 1))}, curved=False,
+    )  # fmt: skip
+
+
+def held_of(c: Case, device: Any) -> Any:
+    """After two steps, into the populations that were set."""
+    some = c.sites(device)
+    c.pair.flow.run(some, 2, **c.values)
+    return held_bytes(some)
+
+
+@pytest.mark.parametrize("shape", [(17, 27), pytest.param((17, 16, 18), marks=pytest.mark.slow)], ids=str)
+def test_walls_among_many_hold_the_bytes_of_one_device(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of parts has other sectors than that of the box, which walls are written with."""
+    interpreted_gpu.install(monkeypatch)
+    monkeypatch.setattr(sites, "LEAST_DENSE", 10)
+    c = among_many_walls(shape, "f32", lw.SoA())
+    wanted = held_of(c, interpreted_gpu.NAME)
+    for parts in (2, 4, 6) if len(shape) == 2 else (4, 8):
+        np.testing.assert_array_equal(held_of(c, Mesh(interpreted_gpu.NAME, parts=parts)), wanted)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("storage", ["f16", "f32"])
-def test_many_walls_on_a_gpu_hold_the_same_bytes(storage: str) -> None:
-    """The memory of blocks has other sectors than that of the box, which walls are written with."""
-    pair, shape = colliding(lw.D3Q19), (66, 41, 39)
-    mask = np.random.default_rng(0).choice((0, 0, 0, 0, WALL, INLET), shape)
-    c = Case(
-        pair, observer_of(lw.D3Q19, colliding), shape, mask, {"z": ("wall", "lid")}, "pull", None, storage,
-        {**pair.values, "lid_velocity": (0.05, 0.0, 0.0)}, curved=False,
-    )  # fmt: skip
-    wanted = follow(c, "cuda:0")
-    for parts in (9, 12):
-        for one, other in zip(follow(c, Mesh("cuda:0", parts=parts)), wanted, strict=True):
+def test_walls_among_many_on_a_gpu(storage: str) -> None:
+    c = among_many_walls((66, 41, 39), storage, None)
+    wanted, bits = held_of(c, "cuda:0"), follow(c, "cuda:0")
+    for parts in (2, 9, 12):
+        mesh = Mesh("cuda:0", parts=parts)
+        np.testing.assert_array_equal(held_of(c, mesh), wanted)
+        for one, other in zip(follow(c, mesh), bits, strict=True):
             np.testing.assert_array_equal(one, other)
