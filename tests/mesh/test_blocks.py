@@ -284,16 +284,16 @@ def test_explanations_say_the_bytes_that_are_copied(seed: int, parts: int, copie
 
 def test_explanations_name_the_grid() -> None:
     flow = case(1, "cpu").pair.flow
-    box = flow.sites((96, 48, 64), edges=dict.fromkeys("xyz", "slip"), device="cpu*12")
+    box = flow.sites((48, 24, 32), edges=dict.fromkeys("xyz", "slip"), device="cpu*12")
     said = flow.stepper(box, omega=1.2).explain().mesh
     assert said is not None
-    assert str(said).startswith("mesh: 12 parts of 3 x 2 x 2 blocks (12 x cpu), 24,576 sites each")
+    assert str(said).startswith("mesh: 12 parts of 3 x 2 x 2 blocks (12 x cpu), 3,072 sites each")
     assert said.json()["grid"] == [3, 2, 2]
     assert said.strong is not None
     assert set(said.strong.found) == {2, 4, 8}
-    slabs = flow.stepper(flow.sites((96, 48, 64), device="cpu*3"), omega=1.2).explain().mesh
+    slabs = flow.stepper(flow.sites((48, 24, 32), device="cpu*3"), omega=1.2).explain().mesh
     assert slabs is not None
-    assert str(slabs).startswith("mesh: 3 parts (3 x cpu), 98,304 sites each")
+    assert str(slabs).startswith("mesh: 3 parts (3 x cpu), 12,288 sites each")
 
 
 NO_BLOCKS = {
