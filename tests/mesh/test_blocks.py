@@ -270,6 +270,21 @@ def test_results_are_arrays_on_the_mesh_in_the_order_of_the_box() -> None:
     assert (2 * seen).numpy().tolist() == (2 * seen.numpy()).tolist()
 
 
+@pytest.mark.parametrize("given_as", [np.asarray, np.ravel, np.ndarray.tolist], ids=["box", "flat", "list"])
+def test_values_of_sites_go_to_their_parts(given_as: Any) -> None:
+    """Where some parts of an array on the mesh have no rows, too: there are 9 layers for 12."""
+    flow, shape = case(0, "cpu").pair.flow, (9, 200)
+    omega = given_as(np.random.default_rng(0).uniform(0.8, 1.5, shape).astype(np.float32))
+
+    def run(device: str) -> Any:
+        box = flow.sites(shape, device=device)
+        flow.set_populations(box, 1e-3 * np.random.default_rng(1).standard_normal((9, *shape)))
+        flow.run(box, 3, omega=omega)
+        return flow.populations(box)
+
+    np.testing.assert_array_equal(run("cpu*12"), run("cpu"))
+
+
 @pytest.mark.quick("8-9")
 @pytest.mark.parametrize(("seed", "parts"), [(8, 9), (11, 4), (27, 12), (5, 6), (12, 6)])
 def test_explanations_say_the_bytes_that_are_copied(seed: int, parts: int, copied: Copied) -> None:

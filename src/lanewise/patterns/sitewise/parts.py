@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanewise.language.target import CPU
 from lanewise.patterns.sitewise.blocks import Block, Whole
 from lanewise.patterns.sitewise.halo import BoxCut
 from lanewise.patterns.sitewise.sites import Sites
@@ -107,8 +108,9 @@ def rows_of_parts(of: BoxCut, values: Any) -> list[Any]:
     if isinstance(values, SplitArray):
         values = values.numpy()
     if not of.in_slabs:
-        row = values.shape[len(shape) if values.shape[: len(shape)] == shape else 1 :]
-        whole = to_host(values).reshape(*shape, *row)
+        rows = bring(values, CPU.name)
+        row = rows.shape[len(shape) if rows.shape[: len(shape)] == shape else 1 :]
+        whole = rows.reshape(*shape, *row)
         places = zip(of.own, of.mesh.devices, strict=True)
         return [bring(whole[b.numbers].reshape(-1, *row), device) for b, device in places]
     rows = len(values) // shape[0]
