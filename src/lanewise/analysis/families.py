@@ -1,9 +1,12 @@
-"""Which family of naive array kernels a kernel belongs to, by the accesses of its normal form.
+"""Which family of naive kernels a kernel belongs to: over arrays by the accesses of its normal form,
+over records by its pattern.
 
     product   s += a[y, k] * b[k, x]; r[y, x] = s       any two operations; batches, transposes
     row       for k: s += a[y, k]; r[y, 0] = s          each thread goes along its row
     stencil   r[y, x] = a[y, x] + a[y, x + 1] ...       neighbours of a point, also across edges
     window    s += a[c, y + 1, 2 * x] * b[o, c, 3]      neighbours, with weights of each
+    elements  p.position += step * p.velocity           each record apart
+    pairs     return source.mass * lw.rsqrt(d2)         each record with all others
 The models' errors were measured by family. What is none of these in all of its accesses has none.
 """
 
@@ -15,10 +18,13 @@ from typing import Literal
 from lanewise.analysis.affine import Affine, AffineAccess, nest_of
 from lanewise.analysis.passed_edges import edged_accesses
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import statements
-from lanewise.language.types import F32
+from lanewise.ir.functions import functions
+from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.language.types import F32, F64
 
 ArrayFamily = Literal["product", "row", "stencil", "window"]
+RecordFamily = Literal["elements", "pairs"]
+Family = ArrayFamily | RecordFamily
 FEWEST = 3  # places that a stencil reads, and 2 of a window
 
 
@@ -46,6 +52,25 @@ def family_of(normal: ir.Kernel) -> ArrayFamily | None:
     if _is_stencil(indices, loads):
         return "stencil"
     return "window" if _is_window(indices, loads) else None
+
+
+def family_of_records(reference: ir.Kernel) -> RecordFamily | None:
+    """The family of a reference kernel over records that computes nothing in float64.
+
+    Pairs that a search finds are in none, as positions decide how many there are, and neither are
+    pair functions with loops or tables, which were not measured.
+    """
+    pattern = reference.pattern
+    if not (pattern.over_pairs or pattern.one_record):
+        return None
+    inner = [s for f in functions(reference.body) for s in statements(f.body)]
+    every = [*statements(reference.body), *inner]
+    if any(e.type == F64 for s in every for own in expressions(s) for e in subexpressions(own)):
+        return None
+    if not pattern.over_pairs:
+        return "elements"
+    plain = not any(isinstance(s, ir.For | ir.While | ir.LoadRecord) for s in inner)
+    return "pairs" if plain else None
 
 
 def _is_row(index: str, loads: Sequence[AffineAccess], stores: Sequence[AffineAccess]) -> bool:

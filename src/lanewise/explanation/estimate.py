@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.analysis.families import family_of
+from lanewise.analysis.families import family_of, family_of_records
 from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import Program
@@ -127,8 +127,9 @@ class Estimates:
         if not model.target.has_blocks or (rounds is not None and rounds.running):
             return None
         reference = self.program(self.subject.plan).reference
-        family = family_of(normal_form.apply(reference, model.target))
-        return None if family is None else DEVIATIONS[family]
+        family = family_of_records(reference)
+        family = family or family_of(normal_form.apply(reference, model.target))
+        return None if family is None else DEVIATIONS.get(family)
 
     def bound(self, plan: CompletePlan) -> Bottleneck | None:
         """The prediction of a legal plan; of a step over sites with its least time, which others

@@ -5,10 +5,11 @@ notebook.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from lanewise.analysis.families import Family
 from lanewise.explanation.report import Change, Explanation, LaunchRow, Row, shares_of
 from lanewise.models.deviations import MEASURED_ON, Deviation
 from lanewise.planning.decision import Place
@@ -210,9 +211,19 @@ def _bound(e: Explanation) -> list[str]:
     return [*lines, f"busy: {busy}"] if busy else lines
 
 
+_FAMILIES: Mapping[Family, str] = {
+    "product": "products of large arrays",
+    "row": "rows of large arrays",
+    "stencil": "stencils of large arrays",
+    "window": "windows of large arrays",
+    "elements": "elements of large record arrays",
+    "pairs": "all pairs of many records",
+}
+
+
 def _off(d: Deviation) -> str:
     return (
-        f"nine of ten of {d.kernels} such kernels ({d.family}s of large arrays) took "
+        f"nine of ten of {d.kernels} such kernels ({_FAMILIES[d.family]}) took "
         f"{d.shortest:.2f} to {d.longest:.2f} times the predicted time on an {MEASURED_ON}"
     )
 

@@ -1,7 +1,8 @@
-"""How far predictions for GPUs have been off, by family of naive array kernels.
+"""How far predictions for GPUs have been off, by family of naive kernels.
 
-The figures are those of bench/results/zoo_cuda.md: kernels drawn at random, with large arrays and
-default plans. What is in no family has no figures.
+The figures are those of bench/results/zoo_cuda.md and, for kernels over records,
+zoo_records_cuda.md: kernels drawn at random, with large arrays and default plans. What is in no
+family has no figures.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lanewise.analysis.families import ArrayFamily
+from lanewise.analysis.families import Family
 
 MEASURED_ON = "NVIDIA H200"
 
@@ -20,7 +21,7 @@ class Deviation:
     above `high`. kernels: how many were measured.
     """
 
-    family: ArrayFamily
+    family: Family
     kernels: int
     low: float
     high: float
@@ -36,7 +37,7 @@ class Deviation:
         return 1 / self.low
 
 
-DEVIATIONS: Mapping[ArrayFamily, Deviation] = {
+DEVIATIONS: Mapping[Family, Deviation] = {
     d.family: d
     for d in (
         Deviation("product", 49, 0.97, 1.70),
