@@ -245,7 +245,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "InSlices.explain": lambda: (lw.in_slices(attract, device="cpu").explain, [grains(), grains()], {}),
     "InSlices.slices": lambda: (lw.in_slices(attract, device="cpu").slices, [grains(), grains()], {}),
     "AllPairs": lambda: (lw.AllPairs, [], {"radius": 1.0, "k": 3, "world": lw.Open(), "position": "position"}),
-    "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global", "sight": None}),
+    "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "side": None, "over": ((-1, 1), (-1, 1), (0, 2)), "build": "host", "index": "global", "sight": None}),
     "Tree": lambda: (lw.Tree, [], {"theta": 0.5, "order": 3, "leaf": 16, "method": "walk"}),
     "NeighborLists": lambda: (lw.NeighborLists, [], {"radius": 1.0, "k": 3, "skin": 0.2}),
     "Sight": lambda: (lw.Sight, [], {"heading": "forward", "cosine": -0.5, "near": 0.1}),

@@ -1,5 +1,6 @@
 """Every structure meets the same sources: those of all pairs, of a float64 program, and of scipy's tree."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,26 @@ def test_cells_over_other_ranges_than_those_of_the_sources(over):
     assert structure_of(call).settled
     with pytest.raises(lw.ArgumentError, match="the positions have 3 axes, wanted as many ranges"):
         check(lw.StaticGrid(radius=radius, over=over[:2]), x)
+
+
+@pytest.mark.parametrize("side", [0.3, 0.5, 2])
+def test_cells_of_other_sides_than_the_radius(side):
+    """In worlds that are open and periodic; the nearest as well."""
+    x, radius = cloud("clusters", COUNT, 3, "f4", seed=6)
+    for wanted in WANTED[:2]:
+        check(lw.StaticGrid(**scaled(wanted, radius), side=side), x)
+    y, _ = cloud("uniform", COUNT, 3, "f4", seed=7)
+    check(lw.StaticGrid(radius=0.2, side=side, world=lw.Periodic((1.0, 1.0, 1.0))), y % 1.0, size=1.0)
+
+
+def test_sides_are_counted_in_radii():
+    x, radius = cloud("uniform", COUNT, 3, "f4", seed=5)
+    records = numbered(x, None, "cpu")
+    whole, half = (
+        KINDS["f4", 3][1].using(lw.StaticGrid(radius=3 * radius, side=s)).compile(records, records).search for s in (None, 0.5)
+    )
+    n, m = (int(re.search(r"; (\d+) x ", text)[1]) for text in (whole, half))
+    assert 2 * n <= m <= 2 * n + 1
 
 
 def test_targets_that_are_no_sources():

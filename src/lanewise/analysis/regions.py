@@ -46,7 +46,7 @@ from lanewise.analysis.sampling import (
 )
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import GATHER_STEP, original, own, turns_of
+from lanewise.ir.names import GATHER_STEP, WHILE, original, own, turns_of
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
 __all__ = [
@@ -546,4 +546,4 @@ def _distinct(places: Sample) -> bool:
 
 
 def _name(s: ir.For | ir.While) -> str:
-    return original(s.variable) if isinstance(s, ir.For) else "while"
+    return original(s.variable) if isinstance(s, ir.For) else WHILE

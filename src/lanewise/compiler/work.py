@@ -85,6 +85,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         both_ways=both_ways,
         exchanges=exchanges,
         regrouped=reorders(reference),
+        chooses=any(a.reduction.exact for a in reference.reductions),
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
         lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),

@@ -21,6 +21,7 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.programs import Programs
 from lanewise.models.devices import DeviceModel
 from lanewise.patterns.call_tasks import task_list
+from lanewise.patterns.counted_turns import counted_turns
 from lanewise.patterns.mesh_pairs import of_part
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search.elsewhere import CallElsewhere
@@ -143,7 +144,11 @@ def call_subject(
     over = None if searched is None else searched.elsewhere(here, device, recalled=recalled)
     if over is None:
         reference = calls.subject.reference(arguments)
-        environment = calls.subject.environment(arguments)
+        turns = counted_turns(calls.subject, arguments)
+        environment = {
+            **calls.subject.environment(arguments),
+            **{turns_of(n): often for n, often in turns.items()},
+        }
         work = calls.subject.work(arguments)
     else:
         turns = {turns_of(n): often for n, often in over.turns.items()}

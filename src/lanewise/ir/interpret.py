@@ -19,6 +19,7 @@ from typing import Any, Literal, Never, TypeVar, assert_never
 import numpy as np
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import WHILE
 from lanewise.language.scalar_functions import SCALAR_FUNCTIONS
 from lanewise.language.types import Scalar, convert, holds, limits
 from lanewise.support.errors import VerificationError
@@ -29,6 +30,8 @@ MAX_STEPS = 10_000_000  # a loop that runs longer is taken for endless
 
 
 MEMORY = "@memory"  # among the variables of a function: how it reads the arrays of its kernel
+TURNS = "@turns"  # what counts the rounds of loops, where they are counted
+HANDED_ON = (MEMORY, TURNS)  # to the functions that a kernel or a function applies
 Reader = Callable[[ir.Statement, dict[str, Any]], None]
 
 
@@ -180,7 +183,7 @@ def _for(s: ir.For, body: Step) -> Step:
     variable = s.variable
 
     def loop(env: Environment) -> Outcome:
-        for i in loop_range(s, env):
+        for i in counted(variable, loop_range(s, env), env):
             env[variable] = i
             if (outcome := body(env)) is not None and outcome is not BlockExit.CONTINUE:
                 return None if outcome is BlockExit.BREAK else outcome
@@ -191,7 +194,7 @@ def _for(s: ir.For, body: Step) -> Step:
 
 def _while(s: ir.While, condition: Meaning, body: Step) -> Step:
     def loop(env: Environment) -> Outcome:
-        for _ in range(MAX_STEPS):
+        for _ in counted(WHILE, iter(range(MAX_STEPS)), env):
             if not condition(env):
                 return None
             if (outcome := body(env)) is not None and outcome is not BlockExit.CONTINUE:
@@ -199,6 +202,12 @@ def _while(s: ir.While, condition: Meaning, body: Step) -> Step:
         raise VerificationError(f"the while loop at {s.location} ran {MAX_STEPS} times")
 
     return loop
+
+
+def counted(name: str, rounds: Iterator[Any], env: Environment) -> Iterator[Any]:
+    """The rounds of a loop, which a run that counts them is told of."""
+    turns = env.get(TURNS)
+    return rounds if turns is None else turns(name, rounds)
 
 
 def loop_range(s: ir.For, env: Environment) -> Iterator[Any]:
@@ -218,8 +227,7 @@ def _apply(s: ir.Apply) -> Step:
 
     def apply(env: Environment) -> Outcome:
         inner = {name: value(env) for name, value in arguments}
-        if MEMORY in env:
-            inner[MEMORY] = env[MEMORY]
+        inner.update((n, env[n]) for n in HANDED_ON if n in env)
         outcome = body(inner)
         for name, parameter in changed:
             env[name] = inner[parameter]

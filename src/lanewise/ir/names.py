@@ -46,6 +46,7 @@ def owner(name: str) -> str:
     return original(name).partition(".")[0]
 
 
+WHILE = "while"  # stands for the variable of a loop that has none
 COUNT = own("count")  # of the elements of an elementwise kernel
 WORK = own("work")  # turns of inner loops in a turn of the outermost one, where a pattern says so
 # elements from the place that data tell a thread to that of the next one, where it is known

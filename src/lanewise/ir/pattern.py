@@ -140,7 +140,7 @@ class Work:
     bits of exact results, and its states are light enough to travel; converts: the function
     converts between types;
     sequences: it has operations that take a sequence of instructions, such as divisions and
-    exponentials; lengthy: the code of some is so long that few copies fit the instruction cache of
+    exponentials; chooses: some of what it gives is compared or counted, not added; lengthy: the code of some is so long that few copies fit the instruction cache of
     a GPU; regrouped: compilers may add what the sources give in any order, in lanes of SIMD
     registers; result_bytes: of the results of one element; state_bytes: of the states that its
     reductions have on the way; source_bytes: what one source takes in a tile; alike: how many
@@ -162,6 +162,7 @@ class Work:
     exchanges: bool = False
     converts: bool = False
     sequences: bool = False
+    chooses: bool = False
     lengthy: bool = False
     regrouped: bool = True
     result_bytes: int = 0

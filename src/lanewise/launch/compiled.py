@@ -128,7 +128,8 @@ class Compiled(Inspectable):
     tasks: TaskList  # all that a call runs
     search: str = ""
     search_tuned: bool = False  # structure and plan are those that tune() found for such calls
-    # how often the loops of a search run for a target, on average, by their variables
+    # how often loops whose ends data tell run, on average, by their variables: those of a search
+    # for a target, those of an element as counted
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
     requested: Plan | None = None  # with what it leaves open
     divided: Divided | None = None  # of a call on a mesh, whose first part this is

@@ -16,7 +16,7 @@ import numpy as np
 from lanewise.analysis.instructions import mix
 from lanewise.analysis.regions import SECTOR, KernelWork, RegionAccess, Unknown, analyse
 from lanewise.compiler.pipeline import Program
-from lanewise.ir.names import MARK
+from lanewise.ir.names import MARK, is_own
 from lanewise.ir.series import typical
 from lanewise.models.cpu_time import cpu_units
 from lanewise.models.devices import DeviceModel
@@ -78,9 +78,14 @@ def why_no_bound(unknown: Unknown, device: DeviceModel) -> str:
         return "no bound and no prediction: how often its loops run depends on data"
     if unknown.expected:
         turns = ", ".join(f"{_plain(name)} {n:.3g}" for name, n in unknown.expected)
+        if any(is_own(name) for name, _ in unknown.expected):
+            return (
+                "no bound: how often its loops run depends on positions; on average, as predicted: "
+                f"{turns}"
+            )
         return (
-            "no bound: how often its loops run depends on positions; on average, as predicted: "
-            f"{turns}"
+            "no bound: how often its loops run depends on data; predicted is the mean of some "
+            f"elements, in which they were counted: {turns}"
         )
     if unknown.early:
         return (

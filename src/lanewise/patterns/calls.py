@@ -35,6 +35,7 @@ from lanewise.launch.task_list import BoundArray, TaskList
 from lanewise.launch.tuned_plans import ANYTHING, is_complete, tuned_plans
 from lanewise.passes import self_term
 from lanewise.patterns.call_tasks import checked, task_list
+from lanewise.patterns.counted_turns import counted_turns
 from lanewise.patterns.mesh_calls import call_on_mesh, mesh_of
 from lanewise.patterns.mesh_engines import BindGroups
 from lanewise.patterns.sizing import Classify, Program, ResultsOf, Sizing, plain_of
@@ -337,10 +338,12 @@ class Calls:
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         """Compile the kernel for these arguments, without running it."""
+        turns = counted_turns(self.subject, arguments)
         return replace(
             self.specialise(arguments, plan),
             environment=self.subject.environment(arguments),
             layout_reasons=layout_reasons(arguments.records),
+            turns=lambda: turns,
         )
 
     def specialise(self, arguments: Arguments, plan: Plan | None) -> Compiled:

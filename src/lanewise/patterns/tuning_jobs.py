@@ -6,12 +6,14 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import turns_of
 from lanewise.language.types import I64
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Tunable
 from lanewise.launch.support import layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, make_key, size_class
 from lanewise.passes.index_tests import OUTSIDE
+from lanewise.patterns.counted_turns import counted_turns
 from lanewise.patterns.skeleton import KernelFunction, pair_of
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.primitives.exact_sums import words_for
@@ -67,6 +69,7 @@ def tuning_job(
         )
 
     specialisation = specialisation_of(function, arguments)
+    turns = {turns_of(n): often for n, often in counted_turns(function, arguments).items()}
     return Job(
         function.name,
         reference,
@@ -74,7 +77,7 @@ def tuning_job(
         machine_of(arguments.device),
         function.work(arguments),
         lengths if function.skeleton.pattern.over_pairs else {"elements": count},
-        environment,
+        {**environment, **turns},
         requested,
         key_of(function, arguments, reference, requested),
         workload,

@@ -84,13 +84,20 @@ def plan_class(machine: Machine, work: Work, targets: int) -> Hashable:
 
 def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
     """Threads of a block, slices, targets per thread, parts of the sources."""
-    shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
+    shapes, waits = _SHAPES, not work.wide and _waits(work)
+    if work.wide:
+        shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2]
+    elif waits:
+        shapes = _SINGLE_SHAPES
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [
         _SMALLEST
     ]
-    block, slices, merged = max(
-        shapes, key=lambda shape: _throughput(machine, work.targets, *shape)
-    )
+
+    def rate(shape: tuple[int, int, int]) -> float:
+        found = _throughput(machine, work.targets, *shape)
+        return found * (1 - _MEETING / shape[0]) if waits else found
+
+    block, slices, merged = max(shapes, key=rate)
     blocks = -(-work.targets // (block // slices * merged))
     return block, slices, merged, min(64, max(1, machine.multiprocessors // blocks))
 
@@ -117,6 +124,30 @@ _SHAPES = [
     if block // slices >= WARP and (block < 1024 or slices == 16)
 ]
 _SMALLEST = (32, 1, 1)
+# A thread with one target leaves registers for many warps, and with 1,024 sources in a tile they
+# meet less often. Functions that wait take 0.83 to 1.00 of the time of 4 targets in blocks of 256
+# (nine kernels of the zoo, 131,072 targets, NVIDIA H200: design/0064).
+_SINGLE_SHAPES = [
+    (block, slices, 1)
+    for block, slices in product((1024, 512, 256), (1, 2, 4, 8, 16))
+    if block // slices >= WARP
+]
+_MEETING = 15  # sources that such a thread could look at while it waits for others of its block
+LIGHT_STATE = 4  # bytes
+
+
+def _waits(work: Work) -> bool:
+    """Whether what a pair takes makes warps wait: divisions, exponentials and the like, or choices,
+    and more than one number that they change.
+
+    Plain sums keep 4 targets to a load, and so do choices among states that do not fit beside a
+    tile of the largest blocks.
+    """
+    if work.state_bytes <= LIGHT_STATE:
+        return False
+    return work.sequences or (work.chooses and _shared_bytes(work, 1024, 2) <= MAX_SHARED_BYTES)
+
+
 # of a function with sines in a loop: four times as many took 1.7 times as long, as they had to be
 # fetched (NVIDIA H100)
 _COPIES = 16
@@ -154,6 +185,7 @@ LIGHT = 32  # operations for both directions, up to which threads have registers
 # 2,048 to 524,288 elements).
 _TASKS_FLOAT64 = {6: 200, 4: 4, 2: 4}
 _TASKS_LONG = {4: 40, 2: 12}
+_TASKS_SHORT = {6: 200, 4: 40, 2: 12}  # of few operations, among them such sequences
 _TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
 _TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 # Where a task belongs to a group it knows more, and 12 targets leave no register for that: a step
@@ -197,6 +229,8 @@ def unfit(machine: Machine, work: Work, plan: CompletePlan) -> str | None:
 def _tasks(work: Work) -> dict[int, int]:
     if work.wide:
         return _TASKS_FLOAT64
+    if work.sequences and not work.lengthy and work.both_ways <= LIGHT:
+        return _TASKS_SHORT
     if _is_long(work):
         return _TASKS_LONG
     return _TASKS_CONVERTING if work.converts else _TASKS_LIGHT
@@ -233,10 +267,12 @@ def _reciprocal_plan(machine: Machine, work: Work, requested: Plan) -> CompleteP
     )
     if scratch and targets == 2:
         rolled = False
+    # few copies of code so long that more have to be fetched: 0.88 of the time
+    few = work.lengthy and not requested.fast_math and not scratch
     return Plan(
         targets=targets,
         block=WARP,
-        unroll=4 if rolled else 8,
+        unroll=2 if few else 4 if rolled else 8,
         fma=work.rearranged,
         registers=0 if requested.min_blocks else _registers(work, targets, scratch),
         reciprocity="scratch" if scratch else "grouped" if grouped else "ordered",

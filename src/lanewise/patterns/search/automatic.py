@@ -28,8 +28,10 @@ nearest within sqrt(18)).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from lanewise.language.target import target_of
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.base import STRUCTURED, Search, Walked, check_sources
 from lanewise.patterns.search.builders.geometry import Geometry, box_of, fitted, pairs_in_cells
@@ -44,6 +46,8 @@ FEW = 256  # sources that all pairs are as fast for as a structure that has to b
 # More members than these in the cell of a source, on average, and the curve is faster (table
 # above).
 CROWDED, CROWDED_WIDE, CROWDED_RINGS = 16, 64, 4
+SIDES = (0.5,)  # radii, of narrower cells
+ROW = 3  # tests that a GPU does in the time that it takes to come to a row of cells
 WIDE = 2  # radii: wider cells offer mostly sources that are not near
 
 
@@ -125,9 +129,11 @@ class Outlook:
     side: float
 
 
-def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tuple[Search, str]:
+def choose(
+    search: Search, points: Points, outlook: Outlook | None = None, device: str | None = None
+) -> tuple[Search, str]:
     """A concrete search for these sources, and why it is that one. `outlook`: what `look` says,
-    where that is known.
+    where that is known. device: of the call, where the sources do not lie there.
     """
     radius, k, world, position = search.radius, search.k, search.world, search.position
     if points.count <= FEW:
@@ -167,12 +173,45 @@ def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tu
     ):
         wide = f"its side, {outlook.side:.3g}, is more than {WIDE} radii"
         return curve, f"{crowd}, and {wide}: boxes along a curve follow the crowd"
+    if (side := _side(search, points, outlook, device)) is not None:
+        wide = f"{outlook.members:,.{1 if outlook.members < 100 else 0}f} sources"
+        return (
+            StaticGrid(radius=radius, k=k, world=world, position=position, side=side),
+            f"{points.count:,} sources, and a cell as wide as the radius would hold {wide} on "
+            "average: in narrower ones a target meets fewer that are too far",
+        )
     grid = StaticGrid(radius=radius, k=k, world=world, position=position)
     return (
         grid,
         f"{points.count:,} sources, and {crowd}: cells are faster to build than boxes, "
         "and searched without a tree",
     )
+
+
+def _side(
+    search: Search, points: Points, outlook: Outlook, device: str | None
+) -> float | None:
+    """The sides of cells in radii, with which a target among spread sources is done soonest on a
+    GPU; None for the radius.
+    """
+    blocks = target_of(device or points.device).has_blocks
+    if not blocks or search.k is not None or search.radius is None:
+        return None
+    density = outlook.members * (search.radius / outlook.side) ** points.dimension
+    costs = {side: _tests(side, points.dimension, density) for side in (1.0, *SIDES)}
+    best = min(costs, key=lambda side: costs[side])
+    return None if best == 1.0 else best
+
+
+def _tests(side: float, axes: int, density: float) -> float:
+    """Sources that a target tests among cells with sides of so many radii, and what rows of cells
+    cost in such tests.
+
+    density: sources in a cube (or square) of the radius. Rows that are too far are left out.
+    """
+    reach = 1 / side
+    rows = 1 + 2 * reach if axes == 2 else 1 + 4 * reach + math.pi * reach**2
+    return rows * (ROW + (1 + 2 * reach) * side**axes * density)
 
 
 def look(search: Search, points: Points) -> Outlook:

@@ -127,7 +127,8 @@ class SearchPicker:
         kind = kind_of_call(self._search, sources, outlook)
         tuned = self._find(arguments, sources, kind, requested) if recalled else None
         if tuned is None:
-            return Picked(*choose(self._search, sources, outlook), requested)
+            chosen = choose(self._search, sources, outlook, arguments.device)
+            return Picked(*chosen, requested)
         return Picked(
             tuned.choice.configuration.search(self._search, sources),
             tuned.why,

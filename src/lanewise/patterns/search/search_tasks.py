@@ -20,7 +20,7 @@ from lanewise.passes.index_tests import OUTSIDE
 from lanewise.patterns.call_tasks import RESULT, examination, outside_buffer
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, POSITIONS, TARGET_POSITIONS
-from lanewise.patterns.search.build import SEARCH, SearchArguments, build_search
+from lanewise.patterns.search.build import SEARCH, SearchArguments, build_search, together
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.specialised import Specialised
 from lanewise.patterns.search.tree.arguments import TARGET_ORDER, TARGET_SORTED, TreeArguments
@@ -100,17 +100,21 @@ def _gather(s: Specialised, name: str, programs: Programs) -> Executable:
 
 @lru_cache
 def complete_search_plan(
-    requested: Plan | None, device: str, pattern: Pattern = SEARCH
+    requested: Plan | None, device: str, pattern: Pattern = SEARCH, *, identical: bool = True
 ) -> CompletePlan:
     """What the user requests, and defaults for a kernel over a walk, whatever its number of targets
-    is.
+    is. identical: whether they are the sources.
     """
     machine = machine_of(device)
     if requested is None:
-        return _default_plan(machine, pattern)
-    return complete_plan(requested, machine, Work(pattern, 1))
+        return _default_plan(machine, pattern, identical)
+    return complete_plan(requested, machine, _work(pattern, identical))
+
+
+def _work(pattern: Pattern, identical: bool) -> Work:
+    return Work(pattern, 1, alike=together(identical=identical))
 
 
 @cache  # of a pattern on a machine it is always the same, and every query asks for it
-def _default_plan(machine: Machine, pattern: Pattern) -> CompletePlan:
-    return complete_plan(None, machine, Work(pattern, 1))
+def _default_plan(machine: Machine, pattern: Pattern, identical: bool) -> CompletePlan:
+    return complete_plan(None, machine, _work(pattern, identical))

@@ -45,7 +45,7 @@ from lanewise.patterns.tables.ranges import proved_with_values
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import layout_reasons
-from lanewise.records.same_elements import copied_part
+from lanewise.records.same_elements import are_same, copied_part
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on
 
@@ -330,7 +330,12 @@ class Searched:
         s = self.specialiser.elsewhere(arguments, device, recalled=recalled)
         tasks, picked = partial(tasks_of_search, self.name, s), s.picked
         pattern = s.reference.pattern
-        plan = complete_search_plan(picked.plan, device, pattern) if picked.tuned else None
+        same = s.reference.identical
+        plan = (
+            complete_search_plan(picked.plan, device, pattern, identical=same)
+            if picked.tuned
+            else None
+        )
         turns = s.structure.turns()
         return CallElsewhere(s.reference, s.environment, turns, s.described, tasks, plan)
 
@@ -351,7 +356,8 @@ class Searched:
         from lanewise.tuning.compare import positive
 
         asked = plan or Plan()
-        default = complete_search_plan(asked, arguments.device)
+        same = are_same(*arguments.records.values())
+        default = complete_search_plan(asked, arguments.device, identical=same)
 
         @cache
         def sums() -> Searched:
@@ -384,7 +390,9 @@ class Searched:
 
     def _compile(self, s: Specialised, requested: Plan | None) -> Compiled:
         device = s.classified.device
-        complete = complete_search_plan(s.picked.plan, device, s.reference.pattern)
+        complete = complete_search_plan(
+            s.picked.plan, device, s.reference.pattern, identical=s.reference.identical
+        )
         executable = self.programs.get(
             s.arguments, lambda: s.reference, complete, device, requested=requested
         )

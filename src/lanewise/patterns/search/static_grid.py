@@ -25,6 +25,7 @@ from lanewise.patterns.search.base import (
     Walk,
     Walked,
     check_sources,
+    plain_number,
     radius2,
 )
 from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
@@ -48,7 +49,7 @@ from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import PlannedPieces, available_memory, to_host
 from lanewise.support.attributes import frozen
-from lanewise.support.checks import shown
+from lanewise.support.checks import finite, shown
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.support.kinds import number_kind
 
@@ -66,7 +67,8 @@ class StaticGrid(Search):
     or over the box of `over`.
 
     cells: along every axis, one number or one for each axis; None: cells with sides of at least the
-    radius, at most two for each source. over: in an open world the lowest and the highest
+    radius, at most two for each source. side: the least side of these in radii (None: 1); narrower
+    cells leave out more of the sources that are too far. over: in an open world the lowest and the highest
     coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5)); the outermost cells extend to
     infinity. The order of sums depends on the cells.
     build: "device" builds on the device of the sources; "host" on the host, with transfers in every
@@ -76,6 +78,7 @@ class StaticGrid(Search):
     """
 
     cells: int | tuple[int, ...] | None = None
+    side: float | None = None
     over: tuple[tuple[float, float], ...] | None = None
     build: Literal["device", "host"] = "device"
     index: Literal["global", "constant"] = "global"
@@ -98,6 +101,8 @@ class StaticGrid(Search):
                 f"StaticGrid(cells={shown(self.cells)}): wanted an integer from 1 on, or one "
                 "for each axis"
             )
+        object.__setattr__(self, "side", plain_number(self.side))
+        _check_side(self)
         if self.over is not None:
             object.__setattr__(self, "over", ranges_of("StaticGrid", self.over, self.world))
         for name, value, choices in (
@@ -149,11 +154,32 @@ class StaticGrid(Search):
             if self.radius is not None
             else max(1, sources.count // SOURCES_A_CELL)
         )
-        return fitted(low, extent, self.radius or 0.0, most, periodic=periodic)
+        return fitted(low, extent, self._least_side, most, periodic=periodic)
+
+    @property
+    def _least_side(self) -> float:
+        """Of cells, where it is not their number that is asked for."""
+        return (self.radius or 0.0) * (self.side or 1.0)
 
     def _box(self, sources: Points) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """The lowest corner of the cells, and their extents."""
         return box_over("StaticGrid", self.over, self.world, sources)
+
+
+def _check_side(search: StaticGrid) -> None:
+    """Refuse a side that is no positive number, and one that nothing asks for."""
+    side: Any = search.side
+    if side is None:
+        return
+    number = isinstance(side, int | float) and not isinstance(side, bool)
+    if not number or not finite(side) or side <= 0:
+        raise ArgumentError(f"StaticGrid(side={shown(side)}): wanted a positive number of radii")
+    if search.radius is None or search.cells is not None:
+        beside = "without a radius" if search.radius is None else f"cells={search.cells}"
+        raise ArgumentError(
+            f"StaticGrid(side={side:g}, {beside}): sides are counted in radii, for a grid that "
+            "chooses its number of cells; leave side out"
+        )
 
 
 def box_over(

@@ -29,7 +29,7 @@ from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.builders.geometry import Geometry, box_of, fitted
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.static_grid import StaticGrid
+from lanewise.patterns.search.static_grid import CELLS_A_SOURCE, StaticGrid
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.support.errors import ArgumentError
 
@@ -60,7 +60,9 @@ def candidates(requested: Search, points: Points) -> Candidates:
     if not isinstance(requested, Neighbors | Nearest):
         return Candidates((REQUESTED,), ())
     outlook = look(requested, points)
-    default = Configuration(type(choose(requested, points, outlook)[0]).__name__)
+    chosen = choose(requested, points, outlook)[0]
+    side = chosen.side if isinstance(chosen, StaticGrid) else None
+    default = Configuration(type(chosen).__name__, side=side)
     verdicts = {
         r: _refusal(r, requested, points, outlook)
         for r in _configurations(requested, points)
@@ -162,7 +164,15 @@ class Configuration:
             return AllPairs(radius=radius, k=k, world=world, position=position)
         if self.name == "DynamicGrid":
             return DynamicGrid(radius=radius, k=k, world=world, position=position, leaf=self.leaf)
-        cells = None if self.side is None else cells_of(requested, points, self.side).cells
+        if self.side is None:
+            return StaticGrid(radius=radius, k=k, world=world, position=position)
+        if radius is not None and (
+            _cells_wanted(requested, points, self.side) <= points.count * CELLS_A_SOURCE
+        ):
+            return StaticGrid(
+                radius=radius, k=k, world=world, position=position, side=self.side
+            )
+        cells = cells_of(requested, points, self.side).cells
         return StaticGrid(radius=radius, k=k, world=world, position=position, cells=cells)
 
 
