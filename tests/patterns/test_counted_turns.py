@@ -24,7 +24,7 @@ class Item:
 def sums(p: Item, step: lw.f32) -> lw.f32:
     x = p.value
     for k in range(p.rounds):
-        x = 0.5 * x + step
+        x = 0.5 * x + step * lw.f32(k)
     return x
 
 
@@ -48,7 +48,7 @@ def constant(p: Item, step: lw.f32, n: lw.i32) -> lw.f32:
 @lw.elementwise
 def table_of(p: Item, ends: lw.Array1[lw.i32]):
     x = p.value
-    for k in range(ends[p.rounds]):
+    for _k in range(ends[p.rounds]):
         x += 1.0
     p.value = x
 
@@ -90,7 +90,7 @@ def test_loops_without_a_variable() -> None:
 
 def test_arrays_that_elements_share() -> None:
     ends, given = np.array([3, 5], np.int32), items(np.arange(1000) % 2)
-    assert counted(table_of, given, ends) == {"k": 4.0}
+    assert counted(table_of, given, ends) == {"_k": 4.0}
     assert (given.value == 1).all()
 
 
@@ -113,8 +113,8 @@ def test_explanations_predict_by_them_and_say_so() -> None:
         assert found.bound.predicted_seconds is not None
         texts.append(" ".join(str(found).split()))
         assert (
-            "no bound: how often its loops run depends on data; predicted is the mean of some elements, in which they "
-            f"were counted: k {long}"
+            "no bound: how often its loops run depends on data; on average over some elements, as predicted and counted: "
+            f"k {long}"
         ) in texts[-1]
 
 

@@ -129,6 +129,21 @@ def test_degenerate_points(name):
         assert chosen(search, x)[0] in ("StaticGrid", "DynamicGrid")
 
 
+@pytest.mark.parametrize(("axes", "near"), [(3, 2.0), (3, 20.0), (3, 80.0), (2, 2.0), (2, 20.0), (2, 80.0)])
+def test_cells_of_half_the_radius_on_a_gpu_where_many_are_near(axes: int, near: float) -> None:
+    """Not on a CPU, whose sums keep their order, and not for the few nearest."""
+    x = uniform(axes=axes)
+    ball = {2: np.pi, 3: 4 / 3 * np.pi}[axes]
+    radius = float((near / (ball * COUNT)) ** (1 / axes))
+    narrow, why = choose(lw.Neighbors(radius=radius), points(x), device="cuda")
+    assert isinstance(narrow, lw.StaticGrid)
+    assert narrow.side == (0.5 if near > 2 else None)
+    assert ("in narrower ones a target meets fewer that are too far" in why) is (near > 2)
+    for search, device in ((lw.Neighbors(radius=radius), "cpu"), (lw.Nearest(k=20, radius=radius), "cuda")):
+        found = choose(search, points(x), device=device)[0]
+        assert getattr(found, "side", None) is None
+
+
 def test_kernels_say_which_search_was_chosen():
     kernel = KINDS["f4", 3][1]
     records = numbered(uniform(1000))

@@ -86,7 +86,8 @@ def test_sides_are_counted_in_radii():
     x, radius = cloud("uniform", COUNT, 3, "f4", seed=5)
     records = numbered(x, None, "cpu")
     whole, half = (
-        KINDS["f4", 3][1].using(lw.StaticGrid(radius=3 * radius, side=s)).compile(records, records).search for s in (None, 0.5)
+        KINDS["f4", 3][1].using(lw.StaticGrid(radius=3 * radius, side=s)).compile(records, records).search
+        for s in (None, 0.5)
     )
     n, m = (int(re.search(r"; (\d+) x ", text)[1]) for text in (whole, half))
     assert 2 * n <= m <= 2 * n + 1

@@ -1,5 +1,5 @@
-"""Which family of naive kernels a kernel belongs to: over arrays by the accesses of its normal form,
-over records by its pattern.
+"""Which family of naive kernels a kernel belongs to: over arrays by the accesses of its normal
+form, over records by its pattern.
 
     product   s += a[y, k] * b[k, x]; r[y, x] = s       any two operations; batches, transposes
     row       for k: s += a[y, k]; r[y, 0] = s          each thread goes along its row

@@ -68,9 +68,11 @@ def compile_arguments(
     gather_step: float | None = None,
     requested: Plan | None = None,
     recalled: bool = False,
+    made_up: bool = False,
 ) -> Offline:
     """The same for the device of a model, whatever the parameters are called. recalled: also of
-    what tune() found, the device being this machine's.
+    what tune() found, the device being this machine's. made_up: the arguments are, and tell nothing
+    of how often loops run.
     """
     recalled = recalled and requested is None  # tuned with the fields that a caller fixes
     subject, over, arguments = call_subject(
@@ -82,6 +84,7 @@ def compile_arguments(
         gather_step=gather_step,
         requested=requested,
         recalled=recalled,
+        made_up=made_up,
     )
     made = _recalled(subject, over) if recalled else compiled(subject)
     executable = made.executable
@@ -129,9 +132,11 @@ def call_subject(
     gather_step: float | None = None,
     requested: Plan | None = None,
     recalled: bool = False,
+    made_up: bool = False,
 ) -> tuple[Subject, CallElsewhere | None, Arguments]:
     """The same before it is compiled, what a call over a search is about, and the arguments as they
-    would be on the device. recalled: over the structure that tune() found.
+    would be on the device. recalled: over the structure that tune() found. made_up: see
+    `compile_arguments`.
     """
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
     here = calls.given(given, named)
@@ -144,7 +149,7 @@ def call_subject(
     over = None if searched is None else searched.elsewhere(here, device, recalled=recalled)
     if over is None:
         reference = calls.subject.reference(arguments)
-        turns = counted_turns(calls.subject, arguments)
+        turns = {} if made_up else counted_turns(calls.subject, arguments)
         environment = {
             **calls.subject.environment(arguments),
             **{turns_of(n): often for n, often in turns.items()},

@@ -110,6 +110,7 @@ def compile_offline(
             model,
             requested=requested,
             recalled=recalled and is_here(device, arch),
+            made_up=True,
         )
     except ArgumentError as error:
         raise refused(error, samples) from error

@@ -140,8 +140,9 @@ class Work:
     bits of exact results, and its states are light enough to travel; converts: the function
     converts between types;
     sequences: it has operations that take a sequence of instructions, such as divisions and
-    exponentials; chooses: some of what it gives is compared or counted, not added; lengthy: the code of some is so long that few copies fit the instruction cache of
-    a GPU; regrouped: compilers may add what the sources give in any order, in lanes of SIMD
+    exponentials; chooses: some of what it gives is compared or counted, not added; lengthy: the
+    code of some operations is so long that few copies fit the instruction cache of a GPU;
+    regrouped: compilers may add what the sources give in any order, in lanes of SIMD
     registers; result_bytes: of the results of one element; state_bytes: of the states that its
     reductions have on the way; source_bytes: what one source takes in a tile; alike: how many
     neighbouring elements go over the same list, and items: how long lists are, on average;

@@ -84,8 +84,8 @@ def why_no_bound(unknown: Unknown, device: DeviceModel) -> str:
                 f"{turns}"
             )
         return (
-            "no bound: how often its loops run depends on data; predicted is the mean of some "
-            f"elements, in which they were counted: {turns}"
+            "no bound: how often its loops run depends on data; on average over some elements, as "
+            f"predicted and counted: {turns}"
         )
     if unknown.early:
         return (

@@ -4,6 +4,7 @@ rounds of their loops counted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -55,10 +56,8 @@ def counted_turns(function: KernelFunction, arguments: Arguments) -> dict[str, f
     if not guessed:
         return {}
     turns = _Turns()
-    try:
+    with contextlib.suppress(_Enough, VerificationError):  # what fails is said by the call
         _run(function, arguments, reference, {**environment, TURNS: turns})
-    except (_Enough, VerificationError):  # or an element of the sample fails, which the call says
-        pass
     together = WARP if target_of(arguments.device).has_blocks else 1
     return {n: mean for n, mean in turns.means(together) if n in guessed}
 
@@ -81,7 +80,8 @@ class _Turns:
         """The rounds of one loop, which are counted once it has ended."""
         count = 0
         try:
-            for count, value in enumerate(rounds, 1):
+            for value in rounds:
+                count += 1
                 self._all += 1
                 if self._all > MOST_ROUNDS:
                     raise _Enough
@@ -97,7 +97,10 @@ class _Turns:
         """
         for name, rounds in self._rounds.items():
             whole = rounds[: len(rounds) // together * together]
-            yield name, float(np.mean(np.reshape(whole, (-1, together)).max(axis=1) if whole else rounds))
+            yield (
+                name,
+                float(np.mean(np.reshape(whole, (-1, together)).max(axis=1) if whole else rounds)),
+            )
 
 
 def _run(
@@ -122,7 +125,9 @@ def _run(
         bound[result.name] = bind_value_array(made, result.kind)
     counts = {p.name: len(places) for p in reference.counts}
     known = {**environment, **counts}
-    typed = {p.name: p.type.dtype.type(known[p.name]) for p in (*reference.uniforms, *reference.counts)}
+    typed = {
+        p.name: p.type.dtype.type(known[p.name]) for p in (*reference.uniforms, *reference.counts)
+    }
     memory = {n: ArrayMemory(b.data, b.arrangement, b.count) for n, b in bound.items()}
     Interpreter(reference, {**typed, TURNS: environment[TURNS]}, memory).run()
 

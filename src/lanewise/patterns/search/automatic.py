@@ -188,9 +188,7 @@ def choose(
     )
 
 
-def _side(
-    search: Search, points: Points, outlook: Outlook, device: str | None
-) -> float | None:
+def _side(search: Search, points: Points, outlook: Outlook, device: str | None) -> float | None:
     """The sides of cells in radii, with which a target among spread sources is done soonest on a
     GPU; None for the radius.
     """

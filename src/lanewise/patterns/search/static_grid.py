@@ -68,9 +68,9 @@ class StaticGrid(Search):
 
     cells: along every axis, one number or one for each axis; None: cells with sides of at least the
     radius, at most two for each source. side: the least side of these in radii (None: 1); narrower
-    cells leave out more of the sources that are too far. over: in an open world the lowest and the highest
-    coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5)); the outermost cells extend to
-    infinity. The order of sums depends on the cells.
+    cells leave out more of the sources that are too far. over: in an open world the lowest and the
+    highest coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5)); the outermost cells extend
+    to infinity. The order of sums depends on the cells.
     build: "device" builds on the device of the sources; "host" on the host, with transfers in every
     build, which cannot be in a graph.
     index: the memory for the starts of cells on a GPU, "global" or "constant" (64 KiB).

@@ -169,9 +169,7 @@ class Configuration:
         if radius is not None and (
             _cells_wanted(requested, points, self.side) <= points.count * CELLS_A_SOURCE
         ):
-            return StaticGrid(
-                radius=radius, k=k, world=world, position=position, side=self.side
-            )
+            return StaticGrid(radius=radius, k=k, world=world, position=position, side=self.side)
         cells = cells_of(requested, points, self.side).cells
         return StaticGrid(radius=radius, k=k, world=world, position=position, cells=cells)
 
