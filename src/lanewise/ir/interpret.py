@@ -205,7 +205,7 @@ def _while(s: ir.While, condition: Meaning, body: Step) -> Step:
 
 
 def counted(name: str, rounds: Iterator[Any], env: Environment) -> Iterator[Any]:
-    """The rounds of a loop, which a run that counts them is told of."""
+    """The rounds of a loop, through what counts them, if a run does."""
     turns = env.get(TURNS)
     return rounds if turns is None else turns(name, rounds)
 

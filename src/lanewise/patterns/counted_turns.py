@@ -92,7 +92,7 @@ class _Turns:
                 self._rounds.setdefault(name, []).append(count - (name == WHILE))
 
     def means(self, together: int) -> Iterator[tuple[str, float]]:
-        """How often each loop runs. together: so many neighbours go on until the last one ends,
+        """How often each loop runs. together: so many neighbours run until the last one ends,
         which shows where each comes to the loop once.
         """
         for name, rounds in self._rounds.items():

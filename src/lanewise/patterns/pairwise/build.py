@@ -140,7 +140,7 @@ def _waits(work: Work) -> bool:
     """Whether what a pair takes makes warps wait: divisions, exponentials and the like, or choices,
     and more than one number that they change.
 
-    Plain sums keep 4 targets to a load, and so do choices among states that do not fit beside a
+    Plain sums keep 4 targets to a load, and so do choices among states that do not fit next to a
     tile of the largest blocks.
     """
     if work.state_bytes <= LIGHT_STATE:

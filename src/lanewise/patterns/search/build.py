@@ -364,7 +364,7 @@ class _SearchBuilder:
 
 WARP = 32
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
-# Targets in an order of their own: each thread goes through other cells. A multiprocessor takes 32
+# Targets that are not sorted: each thread goes through other cells. A multiprocessor takes 32
 # blocks, so with one warp each it has half as many warps, and its cache holds their lines. Eleven
 # kernels of the zoo take 0.76 to 1.09 of the time of blocks of 128, in the median 0.95 (NVIDIA
 # H200: design/0064).

@@ -167,7 +167,7 @@ class StaticGrid(Search):
 
 
 def _check_side(search: StaticGrid) -> None:
-    """Refuse a side that is no positive number, and one that nothing asks for."""
+    """Refuse a side that is no positive number, and one that has no use."""
     side: Any = search.side
     if side is None:
         return
