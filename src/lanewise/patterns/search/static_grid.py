@@ -158,7 +158,7 @@ class StaticGrid(Search):
 
     @property
     def _least_side(self) -> float:
-        """Of cells, where it is not their number that is asked for."""
+        """Of cells whose number is not given."""
         return (self.radius or 0.0) * (self.side or 1.0)
 
     def _box(self, sources: Points) -> tuple[tuple[float, ...], tuple[float, ...]]:
