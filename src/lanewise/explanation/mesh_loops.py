@@ -16,7 +16,7 @@ from lanewise.launch.steps.rhythm import Rhythm
 from lanewise.launch.steps.task import States
 from lanewise.patterns.sitewise.blocks import Cut, ghost_depth
 from lanewise.patterns.sitewise.halo import GhostLaw
-from lanewise.patterns.sitewise.split_calls import SplitCall
+from lanewise.patterns.sitewise.split_calls import SplitCall, exchanges_made
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,17 +154,22 @@ def often(s: Sent, times: int, length: int) -> Sent:
 
 def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
     sites = calls[0].sites
-    laws: dict[str, tuple[GhostLaw, int]] = {}
+    laws: dict[str, tuple[GhostLaw, bool, int]] = {}
     order: list[str] = []
+    made = exchanges_made(calls)
     for call in calls:
-        for exchange in call.exchanges:
-            before = laws.get(str(exchange.law), (exchange.law, 0))
-            laws[str(exchange.law)] = exchange.law, before[1] + 1
+        for exchange in (e for there, e in made if there is call):
+            key = f"{exchange.law} {call.sends}"
+            before = laws.get(key, (exchange.law, call.sends, 0))
+            laws[key] = exchange.law, call.sends, before[2] + 1
             order.append(f"bring {exchange.law.name}")
         order.append(call.name)
 
     def sent(cut: Cut) -> tuple[Sent, ...]:
-        return tuple(often(law(cut), times, length) for law, times in laws.values())
+        return tuple(
+            replace(often(law(cut), times, length), hidden=hidden)
+            for law, hidden, times in laws.values()
+        )
 
     box = sites.box_cut
     divides = SitesDivided(box.cut, ghost_depth(sites.form), box.periodic, sent)

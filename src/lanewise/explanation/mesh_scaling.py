@@ -211,7 +211,7 @@ def _efficiency(
     own = [c for c in each if c is not None]
     if alone is None or len(own) < parts or not alone.seconds:
         return None
-    busy, copies = sum(c.busy for c in own), copy_seconds(step.sent, devices, parts, rate)
+    busy, copies = sum(c.busy for c in own), _waited_for(step.sent, devices, rate, own)
     uneven, waits, launches = 0.0, 0.0, sum(c.least for c in own)
     if at_once(devices):
         longest = max(own, key=lambda c: c.seconds)
@@ -226,6 +226,18 @@ def _efficiency(
     said = [(what, t / total) for what, t in lost.items() if t / total >= LEAST_LOSS]
     said.sort(key=lambda x: -x[1])
     return Efficiency(alone.seconds / total, tuple(said))
+
+
+def _waited_for(
+    sent: Sequence[Sent], devices: Sequence[str], rate: float, own: Sequence[Cost]
+) -> float:
+    """Seconds of copies in which parts compute nothing. own: what they compute in a step."""
+    parts = len(own)
+    whole = copy_seconds(sent, devices, parts, rate)
+    if not at_once(devices):
+        return whole
+    alone = copy_seconds([s for s in sent if not s.hidden], devices, parts, rate)
+    return alone + max(0.0, whole - alone - min(c.busy for c in own))
 
 
 def costs(works: Sequence[PartWork], step: DividedStep, part: int) -> Cost | None:

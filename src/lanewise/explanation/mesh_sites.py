@@ -69,7 +69,15 @@ def works_of_sites(
 ) -> list[PartWork]:
     """What parts launch in these calls of so many steps. step: as it is divided now."""
     assert isinstance(step, DividedStep)
-    each = [(call.name, beside.calls) for call in calls for beside in call.beside]
+    each: list[tuple[str, tuple[SiteCall, ...]]] = []
+    faces: tuple[SiteCall, ...] = ()  # of the step that goes on with the next call
+    for call in calls:
+        for beside in call.beside:
+            if call.faces:
+                faces = beside.calls
+            else:
+                each.append((call.name, (*beside.calls, *faces)))
+                faces = ()
     device = calls[0].sites.device
     model = device_model(device) if is_compiled(device) else None
     firsts = [some[0] for _, some in each if some]
@@ -99,12 +107,12 @@ def _work(
     model: DeviceModel | None,
     step: DividedStep,
 ) -> PartWork:
-    """The same call of all parts; its time is that of the first one's rows."""
+    """The same calls of all parts; their time is that of the first one's rows."""
     if model is None:
         return UnknownTime(name)
-    rows = [rows_of_call(c, rates.get(id(calls[0])), model) for c in calls]
-    nbytes = sum(r.nbytes or 0 for some in rows for r in some)
-    own: list[LaunchRow] = rows[0]
+    rows = [(c, rows_of_call(c, rates.get(id(calls[0])), model)) for c in calls]
+    nbytes = sum(r.nbytes or 0 for _, some in rows for r in some)
+    own: list[LaunchRow] = [r for c, some in rows if c.sites is calls[0].sites for r in some]
     times = [r.predicted for r in own if r.predicted is not None]
     if len(times) < len(own):
         return UnknownTime(name, nbytes)

@@ -25,7 +25,7 @@ from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall, Step
 from lanewise.patterns.sitewise.interpolated_walls import CURVED
 from lanewise.patterns.sitewise.outflow import OUTLET
-from lanewise.patterns.sitewise.passes import boxes
+from lanewise.patterns.sitewise.passes import boxes, ranges
 from lanewise.patterns.sitewise.passes.runs import RUNS
 from lanewise.patterns.sitewise.passes.splitting import PARTS
 from lanewise.patterns.sitewise.pattern import SITEWISE
@@ -216,6 +216,8 @@ def _covered(call: SiteCall, launch: Launch) -> int:
     """How many sites a launch runs over."""
     names = {a.name for a in launch.kernel.arrays}
     listed = next((call.arrays[n] for n in LISTS if n in names), None)
+    if ranges.has_range(launch.kernel):
+        return int(call.environment[ranges.END] - call.environment[ranges.FIRST])
     if listed is None:
         return int(call.environment[COUNT])
     columns = len(listed.arrangement.slots)

@@ -14,7 +14,7 @@ class Sent:
     """What parts copy `times` in every `every`-th step.
 
     nbytes: from one part to another one, by their numbers. shared: parts on one device have it
-    once; parts then also send to themselves.
+    once; parts then also send to themselves. hidden: GPUs compute meanwhile what does not need it.
     """
 
     name: str
@@ -22,6 +22,7 @@ class Sent:
     every: int = 1
     shared: bool = False
     times: int = 1
+    hidden: bool = False
 
     def between(self, devices: Sequence[str]) -> Iterator[tuple[str, str, int]]:
         """The copies when parts lie on these devices."""

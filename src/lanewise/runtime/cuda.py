@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache, lru_cache, partial
 from types import ModuleType
 from typing import Any
@@ -125,6 +125,48 @@ def together(devices: Iterable[str]) -> Generator[None]:
             with cupy().cuda.Device(number):
                 after = passed()
             wait_for(after)
+
+
+class Landed:
+    """What devices put on their copy streams: events behind it, by device."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, Any] = {}
+
+    def wait(self) -> None:
+        """Let the current stream of each device wait for it; within `together`."""
+        for device, event in self.events.items():
+            with use(device):
+                wait_for(event)
+
+    def is_under_way(self, device: str) -> bool:
+        """Whether a device is not done with it."""
+        return not has_passed(self.events.get(device))
+
+
+@cache
+def copy_stream(device: str) -> Any:
+    """The stream of a device for copies that run beside its kernels."""
+    with use(device):
+        return preferred_stream()
+
+
+def aside(devices: Iterable[str], work: Callable[[], object]) -> Landed:
+    """Put work of devices on their copy streams, behind what they had to do. What they put on their
+    own streams after it waits for none of that, until `Landed.wait`.
+    """
+    names, landed = tuple(dict.fromkeys(devices)), Landed()
+    with together(names), ExitStack() as stack:
+        for device in names:
+            stack.enter_context(use(device))
+            before = passed()
+            stack.enter_context(copy_stream(device))
+            wait_for(before)
+        work()
+        for device in names:
+            with use(device):
+                landed.events[device] = passed()
+    return landed
 
 
 def passed() -> Any:

@@ -302,6 +302,17 @@ def together(devices: Iterable[str]) -> AbstractContextManager[Any]:
     return cuda.together(names) if names else nullcontext()
 
 
+def aside(devices: Iterable[str], work: Callable[[], object]) -> cuda.Landed:
+    """Put work of devices on streams of their own for copies, beside what they do after it. On the
+    host it is done at once.
+    """
+    names = [d for d in devices if not get_device(d).target.host_memory]
+    if names:
+        return cuda.aside(names, work)
+    work()
+    return cuda.Landed()
+
+
 DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can read too
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -48,6 +49,7 @@ class StepLoop:
         "_loose",
         "_made",
         "_name",
+        "_pieces",
         "_runner",
         "_whole",
         "rhythm",
@@ -70,6 +72,8 @@ class StepLoop:
         self._runner = Runner(device, rhythm, self._clock, profile)
         self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
         self._around = tuple(around for t in rhythm.tasks for around in t.around)
+        among_such = all(t.pieces for t in rhythm.tasks)
+        self._pieces = tuple(partial(p, among_such) for t in rhythm.tasks for p in t.pieces)
         # graphs hold all of a step, and the host has no part in it
         alone = any(t.alone or t.counted or t.divided is not None for t in rhythm.tasks)
         self._loose = has_graphs(device) and not (alone or rhythm.looks_ahead)
@@ -170,7 +174,11 @@ class StepLoop:
             first, last, made = self._made
             same = first == begin and last == end
             self._made = (0, 0, [])
-            self._runner.run(made if same else rhythm.schedule(begin, end), under_way)
+            schedule = made if same else rhythm.schedule(begin, end)
+            with ExitStack() as stack:
+                for piece in self._pieces:
+                    stack.enter_context(piece())
+                self._runner.run(schedule, under_way)
         except Exception as error:
             if rhythm.counted:
                 error.add_note(f"raised in step {self._clock.step} of {self._name}")

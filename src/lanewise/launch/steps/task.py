@@ -65,6 +65,7 @@ class Clock:
 
 
 Around = Callable[[int], AbstractContextManager[object]]
+InPiece = Callable[[bool], AbstractContextManager[object]]
 
 
 class Ahead(Protocol):
@@ -97,7 +98,8 @@ class Task:
     divided: of a call on a mesh. split: the calls of a step of sites on a mesh.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
     every piece on a GPU. around: contexts in which so many steps run. bound: what a step runs, as
-    tasks over memory.
+    tasks over memory. pieces: contexts in which a piece of steps runs, each told whether all tasks
+    of the loop have such.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Task:
     ahead: Ahead | None = None
     flag: Flag | None = None
     around: tuple[Around, ...] = ()
+    pieces: tuple[InPiece, ...] = ()
     bound: Callable[[States], Sequence[Bound]] = lambda _: ()
     before: Task | None = None
     kept: int = 1

@@ -31,6 +31,7 @@ from lanewise.patterns.sitewise.builder import (
     zero_of,
 )
 from lanewise.patterns.sitewise.links import KIND
+from lanewise.patterns.sitewise.passes import ranges
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import loads, put_fields, put_whole_sectors, puts
 from lanewise.patterns.tables.arguments import numbers
@@ -55,7 +56,7 @@ def _kernel(b: SiteBuilder) -> ir.Kernel:
         SITEWISE,
         arrays,
         uniforms,
-        (count, *b.counts()),
+        (count, *b.counts(), *(ranges.parameters(index) if b.a.ranged else ())),
         (loop,),
         location=f.location,
     )

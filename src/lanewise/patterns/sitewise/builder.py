@@ -214,7 +214,7 @@ class SitewiseArguments:
     every site computes where it lies, so that faces that wrap are nothing special. framed: besides,
     all sites are of kind 0, so that what is special follows from that, and no mark or flags are
     read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes
-    places cheap.
+    places cheap. ranged: launches run over some layers of a part of a mesh.
     moving_sites: walls that move may be sites of the mask. fields: what sites read at their
     neighbours, and hold in their own arrays.
     state: what sites hold instead of populations, and read at their neighbours. tables: arrays
@@ -241,6 +241,7 @@ class SitewiseArguments:
     placed: bool = False
     framed: bool = False
     row_block: int = 0
+    ranged: bool = False
     moving_sites: bool = True
     fields: tuple[tuple[str, Scalar], ...] = ()
     state: tuple[tuple[str, Scalar], ...] = ()

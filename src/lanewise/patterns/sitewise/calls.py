@@ -32,7 +32,7 @@ from lanewise.patterns.sitewise.outflow import (
     Outlet,
     before_leaves,
 )
-from lanewise.patterns.sitewise.passes import boxes
+from lanewise.patterns.sitewise.passes import boxes, ranges
 from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
@@ -162,9 +162,11 @@ def bind_phase(
     arrived: RecordArray | None = None,
     stage: str = "",
     tasks: TaskList | None = None,
+    layers: slice | None = None,
 ) -> SiteCall:
     """Give a compiled phase the sites' memory at this step, and the arrays that take its
-    results. tasks: what runs, where the kernel is not all.
+    results. tasks: what runs, where the kernel is not all. layers: that it runs over, where it runs
+    over some.
     """
     reference = executable.program.reference
     copies = sites.copies
@@ -183,6 +185,8 @@ def bind_phase(
     if arrived is not None:
         bound[ARRIVED] = bind_record(arrived)
     environment = dict(values.environment)
+    if layers is not None:
+        environment |= ranges.numbers(layers, sites.count // sites.shape[0])
     _bind_parts(executable, sites, bound, environment)
     _bind_runs(executable, sites, step, bound, environment)
     return _bound(executable, sites, bound, environment, stage, tasks)

@@ -68,20 +68,28 @@ class SiteKernels:
         self.tunings = 0
 
     def step(
-        self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None
+        self,
+        sites: Sites,
+        step: int,
+        fresh: bool,
+        values: SiteValues,
+        plan: Plan | None,
+        layers: slice | None = None,
     ) -> SiteCall:
         """One step, with the default or the tuned plan where none is given.
 
-        The first step of populations is never tuned: it comes once.
+        The first step of populations is never tuned: it comes once. layers: those that are updated,
+        of sites that `runs_over_layers`; without them all that a step has to.
         """
         check_plan(self.kinds.name, plan)
         if plan is None and not fresh:
             plan = self.tuned_plan(sites, values)
         phase = sites.form.phase(step, fresh=fresh)
-        key = (phase.name, *self.specialisation(sites, values))
+        ranged = self.runs_over_layers(sites, fresh, values, plan)
+        key = (phase.name, ranged, *self.specialisation(sites, values))
 
         def build(index: Scalar) -> ir.Kernel:
-            arguments = self.arguments(sites, step, fresh, values)
+            arguments = replace(self.arguments(sites, step, fresh, values), ranged=ranged)
             # then there have to be classes of sites
             if plan is not None and plan.branches == "apart":
                 arguments = replace(arguments, framed=False)
@@ -89,7 +97,22 @@ class SiteKernels:
 
         executable = compile_phase(self.programs, key, build, sites, plan)
         stage = STENCIL if self.kinds.stencil else STREAM
-        return bind_phase(executable, sites, step, values, (), stage=stage)
+        if ranged and layers is None:
+            assert sites.block is not None
+            layers = sites.block.spans[0].inner(sites.block.updated)
+        return bind_phase(executable, sites, step, values, (), stage=stage, layers=layers)
+
+    def runs_over_layers(
+        self, sites: Sites, fresh: bool, values: SiteValues, plan: Plan | None
+    ) -> bool:
+        """Whether a step may update some layers and leave the others to another launch: not where
+        a plan keeps classes of sites apart, whose lists are of all layers.
+        """
+        if not sites.ranged:
+            return False
+        if plan is None and not fresh:
+            plan = self.tuned_plan(sites, values)
+        return plan is None or plan.branches != "apart"
 
     def tuned_plan(self, sites: Sites, values: SiteValues) -> CompletePlan | None:
         """The plan that was tuned for steps like these, or None."""

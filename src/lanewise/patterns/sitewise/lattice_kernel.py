@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.split_steps import (
     split_step,
     split_values,
 )
-from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps
+from lanewise.patterns.sitewise.steppers import SiteStepper, around_steps, pieces_of
 from lanewise.patterns.sitewise.values import SiteValues, is_unchanging, same_values
 from lanewise.planning.plan import Plan, check_plan
 from lanewise.runtime.programs import NamedLaunch
@@ -243,10 +243,13 @@ class LatticeKernel(ABC):
             return mine._stepper(theirs, plan, values).task.launches(states)
 
         name, device, around = self.__name__, sites.device, around_steps(sites)
-        alone = alone_on((sites,))
+        alone, pieces = alone_on((sites,)), pieces_of((sites,))
         return loop_of(
-            Task(name, "sitewise", launches, device, (sites.state,), around=around, alone=alone)
-        )
+            Task(
+                name, "sitewise", launches, device, (sites.state,), around=around, alone=alone,
+                pieces=pieces,
+            )
+        )  # fmt: skip
 
     @overload
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues: ...

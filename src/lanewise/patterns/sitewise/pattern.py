@@ -16,7 +16,7 @@ from lanewise.passes.base import refuse
 from lanewise.passes.points import mapping
 from lanewise.passes.points.shape import shape_of
 from lanewise.patterns.sitewise.builder import FIELDS
-from lanewise.patterns.sitewise.passes import boxes, merging, runs, splitting
+from lanewise.patterns.sitewise.passes import boxes, merging, ranges, runs, splitting
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 NO_SUMS = "its sites sum nothing over sources"
@@ -57,7 +57,10 @@ def shape(
     if not target.has_blocks:
         return (kernel,)
     if all(getattr(plan, name) == getattr(NEUTRAL, name) for name in BOXES):
-        return elements(kernel, plan, checked)
+        mapped = elements(kernel, plan, checked)
+        if not ranges.has_range(kernel):
+            return mapped
+        return tuple(checked("range of sites", ranges.apply(k, plan.targets)) for k in mapped)
     rank = boxes.rank(kernel)
     if reason := boxes.legal(kernel, (plan.targets, plan.rows, plan.layers)):
         raise refuse("thread merging", kernel, reason)

@@ -68,6 +68,7 @@ def hold_bytes(sites: AnySites, data: Bytes) -> None:
         with on(sites.device):
             sites.current.data[...] = bring(data, sites.device)
         return
+    sites.ghosts.changed()
     whole = _whole(sites)
     whole.data[...] = data
     for leaf in whole.record.leaves:

@@ -235,6 +235,13 @@ class Sites(Standing):
         return chosen if self.block is None else _within(chosen, self.block.own)
 
     @property
+    def ranged(self) -> bool:
+        """Whether steps of a part run over some of its layers at a time."""
+        if self.block is None or not target_of(self.device).has_blocks:
+            return False
+        return self.block.spans[0].count > len(self.block.spans[0].owned)
+
+    @property
     def place(self) -> tuple[int, bool]:
         """Where the sites stand in a cycle of steps, and whether they have made none."""
         return self.step % self.cycle, self.fresh

@@ -14,6 +14,7 @@ from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange
 from lanewise.patterns.sitewise.kinds import AXES
+from lanewise.patterns.sitewise.split_ghosts import Bring, Send, Touched
 from lanewise.patterns.sitewise.split_sites import SplitSites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, shape_of
 from lanewise.profiling.lanes import LaneSpan, WatchedWork, until_done
@@ -29,22 +30,32 @@ Work = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitCall:
-    """What the parts of a mesh run, one work after the other; parts side by side."""
+    """What the parts of a mesh run, one work after the other; parts side by side.
+
+    touched: of the populations of its sites; None: all of them. faces: whether it is the first half
+    of a step, which updates the layers at faces, before `bulk`.
+    """
 
     name: str
     stage: str
     sites: SplitSites
     works: tuple[Work, ...]
+    touched: Touched | None = None
+    faces: bool = False
 
     def __call__(self) -> None:
         with together(self.sites.mesh.devices):
-            for work in self.works:
-                work()
+            self._run()
+
+    def _run(self) -> None:
+        self.sites.ghosts.wait_for(self.touched)
+        for work in self.works:
+            work()
 
     @property
-    def exchanges(self) -> list[GhostExchange]:
-        """What parts get in it."""
-        return [work for work in self.works if isinstance(work, GhostExchange)]
+    def sends(self) -> bool:
+        """Whether it is copies that run beside what follows."""
+        return any(isinstance(work, Send) for work in self.works)
 
     @property
     def beside(self) -> list[Beside]:
@@ -65,11 +76,13 @@ class SplitCall:
                 for work in self.works
                 for span in (work.watch(self.sites) if isinstance(work, Beside) else _done(work))
             ]
-        begin = clock()
+        begin, ghosts = clock(), self.sites.ghosts
         with together(devices):
-            for work in self.works:
-                work()
-            return until_done({d: get_device(d).is_busy for d in devices}, begin)
+            self._run()
+            if self.sends:
+                return []  # seen with what runs beside it
+            lanes = {d: get_device(d).is_busy for d in devices}
+            return until_done({**lanes, **ghosts.lanes()}, begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +106,33 @@ class Beside:
             lane = f"{call.sites.device}, part {numbers[id(call.sites)]}"
             spans.append(LaneSpan(lane, begin, clock()))
         return spans
+
+
+def exchanges_made(
+    calls: Sequence[SplitCall],
+) -> list[tuple[SplitCall, GhostExchange]]:
+    """What parts get in calls that are made again and again: ghosts that are there are not brought
+    again.
+    """
+    there: dict[int, GhostExchange | None] = {}
+    found: list[tuple[SplitCall, GhostExchange]] = []
+    for _ in range(2):  # the first time nothing is there
+        found.clear()
+        for call in calls:
+            ghosts = id(call.sites.ghosts)
+            for work in call.works:
+                match work:
+                    case Bring() | Send():
+                        if isinstance(work, Send) or there.get(ghosts) is not work.exchange:
+                            found.append((call, work.exchange))
+                        there[ghosts] = work.exchange
+                    case GhostExchange():
+                        found.append((call, work))
+                    case _ if work == call.sites.ghosts.changed:
+                        there[ghosts] = None
+                    case _:
+                        """Copies nothing."""
+    return found
 
 
 def _done(work: Work) -> tuple[()]:

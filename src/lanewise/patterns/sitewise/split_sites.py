@@ -54,6 +54,7 @@ from lanewise.patterns.sitewise.sites import (
     may_be_dense,
     solid_sites,
 )
+from lanewise.patterns.sitewise.split_ghosts import Ghosts
 from lanewise.patterns.sitewise.standing import Standing
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.records.split_array import SplitArray
@@ -121,6 +122,7 @@ class SplitSites(Standing):
         self.state = StepState(first.cycle, WholeSteps("these sites", remedy))
         for part in self.parts:
             part.state = self.state
+        self.ghosts = Ghosts(mesh.devices)
         self._exchanges: dict[tuple[Phase, int], GhostExchange] = {}
         self._balances: dict[Moving, Balance] = {}
         self._curved = False  # whether walls of any part are interpolated
@@ -290,6 +292,7 @@ def set_leaf(sites: AnySites, name: str, values: Any) -> None:
         with on(sites.device):
             setattr(sites.current, name, row)
         return
+    sites.ghosts.changed()
     for part, own in zip(sites.parts, own_rows_of_parts(sites.box_cut, row), strict=True):
         set_own_column(part, name, own)
 

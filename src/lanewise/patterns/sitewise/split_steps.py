@@ -19,10 +19,17 @@ from lanewise.patterns.sitewise.split_calls import (
     check_functions,
     part_arguments,
 )
+from lanewise.patterns.sitewise.split_ghosts import (
+    Bring,
+    Halves,
+    Send,
+    halves_of,
+    touched_by_halves,
+)
 from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
 from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.patterns.sitewise.values import Observed, SiteValues, in_order
-from lanewise.planning.plan import Plan
+from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.split_array import SplitArray
 from lanewise.runtime.memory import array_module, bring, on, to_host
 
@@ -94,7 +101,7 @@ def looking(
 ) -> SplitCall:
     """A look of all parts at what arrives before a step."""
     phase = sites.form.phase(step, fresh=fresh)
-    before = [sites.exchange(phase, step)] if sites.mesh.parts > 1 and phase.load_links else []
+    before = [_brought(sites, phase, step)] if sites.mesh.parts > 1 and phase.load_links else []
     behind = after if sites.mesh.parts > 1 else ()
     return SplitCall(name, "observe", sites, (*before, Beside(tuple(calls)), *behind))
 
@@ -112,23 +119,84 @@ def split_step(
     pairs = list(zip(sites.parts, values.parts, strict=True))
     made: list[SplitCall] = []
     if _reads_ghosts(sites, phase):
-        ghosts = sites.exchange(phase, step)
-        made.append(SplitCall(f"ghosts of {kinds.name}", "exchange", sites, (ghosts,)))
+        brought = _brought(sites, phase, step)
+        made.append(SplitCall(f"ghosts of {kinds.name}", "exchange", sites, (brought,)))
     update = [kernels.step(part, step, fresh, own, plan) for part, own in pairs]
     stage = STENCIL if kinds.stencil else STREAM
-    made.append(SplitCall(update[0].name, stage, sites, (Beside(tuple(update)),)))
+    following = sites.form.phase(step + 1, fresh=False)
+    halves = _halves(kernels, sites, plan, values, step, fresh, update[0].executable.program.plan)
+    if halves is not None:
+        return [*made, *halves]
+    works: list[Callable[[], None]] = [sites.ghosts.changed, Beside(tuple(update))]
+    made.append(SplitCall(update[0].name, stage, sites, tuple(works)))
     if kinds.stencil:
         return made
     if not sites.corrected:
         return made
     between = [kernels.between(part, step + 1, own, first=fresh) for part, own in pairs]
-    following = sites.form.phase(step + 1, fresh=False)
-    works: list[Callable[[], None]] = []
+    works = []
     if following.load_links and sites.mesh.parts > 1:
-        works.append(sites.exchange(following, step + 1))
-    works.append(Beside(tuple(call for calls in between for call in calls)))
+        works.append(_brought(sites, following, step + 1))
+    works += [sites.ghosts.changed, Beside(tuple(call for calls in between for call in calls))]
     made.append(SplitCall(f"boundaries of {kinds.name}", "boundaries", sites, tuple(works)))
     return made
+
+
+def _brought(sites: SplitSites, phase: Phase, step: int) -> Bring:
+    return Bring(sites.ghosts, sites.exchange(phase, step))
+
+
+def _halves(
+    kernels: SiteKernels,
+    sites: SplitSites,
+    plan: Plan | None,
+    values: SplitValues,
+    step: int,
+    fresh: bool,
+    chosen: CompletePlan,
+) -> list[SplitCall] | None:
+    """A step as the layers at the faces of parts, what others get of them before their next step,
+    and the other layers beside that; None where it is one. chosen: the plan that it has.
+    """
+    kinds, phase = kernels.kinds, sites.form.phase(step, fresh=fresh)
+    following = sites.form.phase(step + 1, fresh=False)
+    pairs = list(zip(sites.parts, values.parts, strict=True))
+    if (
+        sites.corrected  # between two steps, from ghosts
+        or sites.mesh.transport.size > 1  # where the host takes part in copies
+        or not sites.box_cut.in_slabs  # whose faces do not lie together
+        or not _reads_ghosts(sites, following)
+        or (sites.form.buffers == 1 and (phase.load_links or phase.put_links))
+        or not all(kernels.runs_over_layers(p, fresh, own, plan) for p, own in pairs)
+    ):
+        return None
+    thick = chosen.layers if len(sites.shape) > 2 else chosen.rows  # of a thread, which has all
+    blocks = sites.box_cut.own
+    cuts = [halves_of(b.spans[0], sites.lattice, phase, following, thick) for b in blocks]
+    if not all(c.inner.stop - c.inner.start >= thick for c in cuts):
+        return None
+
+    def calls(layers_of: Callable[[Halves], Sequence[slice]]) -> Beside:
+        return Beside(
+            tuple(
+                kernels.step(part, step, fresh, own, plan, layers)
+                for (part, own), cut in zip(pairs, cuts, strict=True)
+                for layers in layers_of(cut)
+            )
+        )
+
+    faces, bulk = calls(lambda c: c.faces), calls(lambda c: (c.inner,))
+    name, stage = bulk.calls[0].name, bulk.calls[0].stage
+    first, sent, rest = touched_by_halves(sites.form, phase, step)
+    exchange, changed = (
+        Send(sites.ghosts, sites.exchange(following, step + 1), sent),
+        sites.ghosts.changed,
+    )
+    return [
+        SplitCall(f"faces of {name}", stage, sites, (changed, faces), first, faces=True),
+        SplitCall(f"ghosts of {kinds.name}", "exchange", sites, (exchange,), sent),
+        SplitCall(name, stage, sites, (bulk,), rest),
+    ]
 
 
 # ------------------------------------------------------------ looking

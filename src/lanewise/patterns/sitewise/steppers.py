@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lanewise.launch.joined import Bound, Owned, joined, memory_of
 from lanewise.launch.steps.loop import Counted, StepLoop, bound_in, loop_of, rhythm_of, take
-from lanewise.launch.steps.task import Around, States, Task
+from lanewise.launch.steps.task import Around, InPiece, States, Task
 from lanewise.launch.tasks import Role
 from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.patterns.sitewise.calls import SiteCall
@@ -68,6 +68,7 @@ class SiteStepper:
             self.sites[0].device,
             tuple(s.state for s in self.sites),
             around=tuple(a for s in self.sites for a in around_steps(s)),
+            pieces=pieces_of(self.sites),
             bound=lambda stand: _bound(stepped, calls, stand),
             alone=alone_on(self.sites),
             split=lambda stand: [c for c in calls(stand) if isinstance(c, SplitCall)],
@@ -188,6 +189,11 @@ def around_steps(sites: AnySites) -> tuple[Around, ...]:
         return tuple(a for part in sites.parts for a in around_steps(part))
     nbytes = sites.fetched_bytes
     return () if nbytes is None else (partial(_fetching, sites.device, nbytes, sites.count),)
+
+
+def pieces_of(sites: Iterable[AnySites]) -> tuple[InPiece, ...]:
+    """In what pieces of their steps run."""
+    return tuple(s.ghosts.running for s in sites if isinstance(s, SplitSites))
 
 
 def _fetching(device: str, nbytes: int, count: int, steps: int) -> AbstractContextManager[None]:

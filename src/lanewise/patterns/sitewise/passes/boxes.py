@@ -28,7 +28,7 @@ from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.sitewise.builder import FIELDS, MARKS, SOLIDS
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, rest_of
-from lanewise.patterns.sitewise.passes import merging, sharing
+from lanewise.patterns.sitewise.passes import merging, ranges, sharing
 from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import PlanError
 
@@ -107,10 +107,13 @@ def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
     starts: list[ir.Statement] = []
     numbered_axes: list[int] = []
     for axis, (place, extent, group) in enumerate(zip(places, extents, groups, strict=True)):
-        count = points[axis]
+        count, end = points[axis], extents[axis]
         first = build.multiply(group, count)
+        if axis == axes - 1 and ranges.has_range(kernel):
+            begin, end = ranges.layers(index)
+            first = build.add(first, begin)
         if axis and count > 1:
-            first = build.minimum(first, build.subtract(extent, count))
+            first = build.minimum(first, build.subtract(end, count))
         if count == 1:
             starts.append(ir.Assign(place.name, first))
             continue
@@ -124,7 +127,11 @@ def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
         numbered_axes.append(axis)
     body = (*starts, *sharing.share(body, kernel, tuple(numbered_axes), points[0]))
     for axis, group in enumerate(groups):
-        body = (ir.Parallel(group.name, build.ceil_divide(extents[axis], points[axis]), body),)
+        extent: ir.Expression = extents[axis]
+        if axis == axes - 1 and ranges.has_range(kernel):
+            begin, end = ranges.layers(index)
+            extent = build.subtract(end, begin)
+        body = (ir.Parallel(group.name, build.ceil_divide(extent, points[axis]), body),)
     used = used_in(body)
     counts = (kernel.counts[0], *(c for c in kernel.counts[1:] if c.name in used))
     return replace(kernel, body=body, counts=counts)
