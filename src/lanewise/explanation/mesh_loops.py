@@ -10,6 +10,7 @@ from lanewise.explanation.mesh_scaling import Cost, DividedStep, PartWork, RowsD
 from lanewise.explanation.mesh_sites import SitesDivided, cut_anew, works_of_sites
 from lanewise.explanation.mesh_steps import MOST_STEPS, MeshStep, explain_mesh
 from lanewise.explanation.meshes import works_of
+from lanewise.language.target import target_of
 from lanewise.launch.divided import Divided
 from lanewise.launch.sent import Law, Sent, even
 from lanewise.launch.steps.rhythm import Rhythm
@@ -167,7 +168,7 @@ def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
 
     def sent(cut: Cut) -> tuple[Sent, ...]:
         return tuple(
-            replace(often(law(cut), times, length), hidden=hidden)
+            replace(often(law(cut), times, length), hidden=hidden and cut.in_slabs)
             for law, hidden, times in laws.values()
         )
 
@@ -175,7 +176,8 @@ def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
     divides = SitesDivided(box.cut, ghost_depth(sites.form), box.periodic, sent)
     if sites.mesh.parts == 1 and len(sites.parts[0].copies[0].record.leaves) == sites.lattice.size:
         held = sites.lattice, sites.form, sites.storage.size
-        divides = cut_anew(box.cut, *held, box.periodic)
+        hidden = target_of(sites.device).has_blocks and not sites.corrected
+        divides = cut_anew(box.cut, *held, box.periodic, hidden=hidden)
     works = works_of_sites(calls, length, divides.divide(box.cut.parts))
     return explain_mesh(
         str(sites.mesh), sites.mesh.places, "sites", divides.divide, works, divides.grow,

@@ -14,7 +14,7 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.sent import Sent
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.patterns.sitewise.blocks import LEAST_LAYERS, Cut, best_cut, ghost_depth
+from lanewise.patterns.sitewise.blocks import LEAST_LAYERS, Block, Cut, best_cut, ghost_depth
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.halo import GhostLaw, Steps, law_by_steps, leaves_needed
 from lanewise.patterns.sitewise.split_calls import SplitCall
@@ -37,9 +37,16 @@ class SitesDivided:
     def _of(self, cut: Cut) -> DividedStep:
         blocks = cut.blocks(self.depth, self.periodic)
         rows = tuple(math.prod(block.owned_shape) for block in blocks)
-        worked = tuple(math.prod(block.shape) for block in blocks)
+        worked = tuple(math.prod(self._worked(block)) for block in blocks)
         grid = () if cut.in_slabs else cut.grid
         return DividedStep(rows, worked, self.sent(cut), grid=grid)
+
+    def _worked(self, block: Block) -> tuple[int, ...]:
+        """What a part updates: of slabs no ghosts but those that it updates as their owners do."""
+        if not block.is_slab:
+            return block.shape
+        layers = block.spans[0].inner(self.depth - 1)
+        return (layers.stop - layers.start, *block.shape[1:])
 
     def on(self, parts: int) -> SitesDivided | str:
         """The same box in so many parts, or why it has not so many."""
@@ -128,13 +135,16 @@ def box_division(
     """
     form = form_by_name(target_of(device).streaming)
     alone = Cut(shape, (1,) * len(shape))
-    return cut_anew(alone, lattice, form, {"f32": 4, "f64": 8}[storage], (True,) * len(shape))
+    size, hidden = {"f32": 4, "f64": 8}[storage], target_of(device).has_blocks
+    return cut_anew(alone, lattice, form, size, (True,) * len(shape), hidden=hidden)
 
 
 def cut_anew(
-    now: Cut, lattice: Lattice, form: Form, size: int, periodic: tuple[bool, ...]
+    now: Cut, lattice: Lattice, form: Form, size: int, periodic: tuple[bool, ...], *, hidden: bool
 ) -> SitesDivided:
-    """Steps over populations of so many bytes, by how they are streamed."""
+    """Steps over populations of so many bytes, by how they are streamed. hidden: whether copies
+    between slabs run beside the layers that do not need them.
+    """
     depth, laws = ghost_depth(form), list[GhostLaw]()
     for phase in form.phases:
 
@@ -144,7 +154,8 @@ def cut_anew(
         laws.append(law_by_steps("ghosts of populations", depth, periodic, nbytes))
 
     def sent(cut: Cut) -> tuple[Sent, ...]:
-        return once_in_cycle(laws, cut)
+        beside = hidden and cut.in_slabs
+        return tuple(replace(s, hidden=beside) for s in once_in_cycle(laws, cut))
 
     return SitesDivided(now, depth, periodic, sent)
 

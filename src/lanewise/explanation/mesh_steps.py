@@ -36,6 +36,7 @@ HIDDEN = {
     "step": "nothing: copies wait for the step before, and the step waits for them",
     "call": "nothing: kernels wait for the copies before them",
 }
+BESIDE = "{}: copied while layers that are not at faces are updated"
 MOST_STEPS = 64  # in which something is counted
 TITLES = ("", "when", "bytes", "over", "time", "share")
 
@@ -198,14 +199,27 @@ def explain_mesh(
     rows.sort(key=lambda r: places.get(r.name, -1))
     if step.waits and at_once(devices):
         rows.append(MeshRow("wait for the host", f"in every {of}", None, "", 1, step.waits))
-    whole = sum(r.seconds for r in rows if r.seconds is not None)
+    beside = {f"bring {s.name}" for s in step.sent if s.hidden and at_once(devices)}
+    counted = [r for r in rows if r.name not in beside]  # the others take no time of their own
+    whole = sum(r.seconds for r in counted if r.seconds is not None)
     table = tuple(
-        r if r.seconds is None or not whole else replace(r, share=r.seconds / whole) for r in rows
+        replace(r, share=r.seconds / whole)
+        if r in counted and r.seconds is not None and whole
+        else r
+        for r in rows
     )
     not_counted = tuple(dict.fromkeys(n for w in works for n in w.unknown))
     return MeshStep(
-        mesh, devices, kind, step, links, HIDDEN[of], table, strong, weak, not_counted, of
+        mesh, devices, kind, step, links, _hidden(step, of), table, strong, weak, not_counted, of
     )
+
+
+def _hidden(step: DividedStep, of: str) -> str:
+    names = list(dict.fromkeys(s.name for s in step.sent if s.hidden))
+    if not names:
+        return HIDDEN[of]
+    more = "" if all(s.hidden for s in step.sent) else "; nothing else"
+    return BESIDE.format(", ".join(names)) + more
 
 
 def _copies(
