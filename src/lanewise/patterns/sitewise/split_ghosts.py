@@ -26,6 +26,11 @@ from lanewise.runtime.cuda import Landed
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import aside, together
 
+IN_HALVES = frozenset({"in-place"})
+"""Streaming forms whose steps are cut in two on GPUs. Steps of two copies lose more by it than what
+is copied takes (design/0062-lattices-on-a-mesh.md).
+"""
+
 Region = Literal["ghosts", "sent", "inner"]
 """Of the layers of a part: those of others, those of its own that are sent to others, the rest."""
 

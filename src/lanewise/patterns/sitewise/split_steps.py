@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.launch.steps.task import has_graphs
+from lanewise.patterns.sitewise import split_ghosts
 from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
@@ -162,7 +163,8 @@ def _halves(
     following = sites.form.phase(step + 1, fresh=False)
     pairs = list(zip(sites.parts, values.parts, strict=True))
     if (
-        sites.corrected  # between two steps, from ghosts
+        sites.form.name not in split_ghosts.IN_HALVES
+        or sites.corrected  # between two steps, from ghosts
         or sites.mesh.transport.size > 1  # where the host takes part in copies
         or not sites.box_cut.in_slabs  # whose faces do not lie together
         or not _reads_ghosts(sites, following)
