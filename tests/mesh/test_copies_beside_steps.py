@@ -92,7 +92,7 @@ def small(form: str, edges: dict[str, Any], layout: lw.Layout | None = None) -> 
     return replace(c, look=observer_of(lw.D2Q9, exact), values=pair.values, curved=False)
 
 
-@pytest.mark.quick("late-in-place", "between-push", "late-pull")
+@pytest.mark.quick("late-in-place")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("when", WHEN)
 def test_halves_have_the_bits_of_whole_steps(form: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_flows_of_all_kinds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         same(follow(c, parts_of(n)), wanted)
 
 
-@pytest.mark.quick("late")
+@pytest.mark.slow
 @pytest.mark.parametrize("when", WHEN)
 def test_fields_and_couplings(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(split_ghosts, "aside", copies(when))
@@ -221,7 +221,7 @@ def same_after(acts: list[str], form: str, parts: int, when: str, device: str) -
 STEPPED = [*FORMS, TWO_COPIES.name]
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(ACTS), min_size=2, max_size=6),
     st.sampled_from(STEPPED),
@@ -233,6 +233,7 @@ def test_no_order_of_acts_reads_a_stale_ghost(acts: list[str], form: str, parts:
     same_after(acts, form, parts, when, device)
 
 
+@pytest.mark.quick("in-place")
 @pytest.mark.parametrize("form", STEPPED)
 def test_every_act_behind_steps_reads_no_stale_ghost(form: str) -> None:
     for n, act in enumerate(ACTS):
