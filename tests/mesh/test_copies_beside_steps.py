@@ -239,6 +239,7 @@ def test_every_act_behind_steps_reads_no_stale_ghost(form: str) -> None:
     for n, act in enumerate(ACTS):
         for steps in (["step"], ["step", "step"]):
             same_after([*steps, act], form, 2, WHEN[n % 3], NAME)
+            same_after([*steps, act], form, 2, WHEN[n % 3], "cpu")  # whole steps
     back = "save and put back"
     same_after(["step", back, "other step", back, "step"], form, 2, "late", NAME)
     same_after(["step", "step", back, "other step", "other step", back, "step"], form, 2, "late", NAME)
