@@ -24,7 +24,9 @@ from lanewise.patterns.sitewise.halo import GhostExchange, leaves_needed
 from lanewise.patterns.sitewise.site_state import held_bytes, hold_bytes
 from lanewise.patterns.sitewise.split_ghosts import halves_of, touched_by_halves
 from lanewise.patterns.sitewise.streaming import FORMS, TWO_COPIES
+from lanewise.primitives import sent_rows
 from lanewise.runtime.cuda import Landed
+from lanewise.runtime.nvrtc import compile_cubin
 from tests.lbm.boxes import WALL
 from tests.lbm.kernels import colliding, exact
 from tests.mesh import interpreted_gpu, test_lattices
@@ -70,10 +72,10 @@ def copies(when: str) -> Callable[[Any, GhostExchange], Late]:
 
 @pytest.fixture(autouse=True)
 def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of all forms in halves, on devices that are none."""
+    """Steps of all boxes in halves, on devices that are none."""
     interpreted_gpu.install(monkeypatch)
     monkeypatch.setitem(test_lattices.LAYOUTS, NAME, test_lattices.LAYOUTS["cuda:0"])
-    monkeypatch.setattr(split_ghosts, "IN_HALVES", frozenset({*FORMS, TWO_COPIES.name}))
+    monkeypatch.setattr(split_ghosts, "LEAST_MOVED", 0)
 
 
 def parts_of(n: int) -> Any:
@@ -327,3 +329,37 @@ def test_hidden_copies_take_no_time_as_long_as_parts_compute() -> None:
     assert efficiency(True, 10_000_000) == pytest.approx(1.0)  # 0.1 ms of 1 ms
     assert efficiency(False, 10_000_000) == pytest.approx(1 / 1.1)
     assert efficiency(True, 300_000_000) == pytest.approx(1 / 3)  # 3 ms
+
+
+# ------------------------------------------------------------ on a GPU
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("seed", range(24))
+def test_halves_on_parts_of_one_gpu(seed: int) -> None:
+    test_lattices.check(seed, "cuda:0", (2, 3))
+
+
+@pytest.mark.parametrize("row", [2, 4, 8, 48, 512])
+def test_rows_are_sent_by_one_kernel(row: int) -> None:
+    """Its text compiles for all sizes of rows; no GPU is needed."""
+    size, text = sent_rows.text_of(row, (256, 512))
+    assert row % size == 0
+    assert compile_cubin(text, "send_rows", "sm_90").code
+    if size > 2:  # memory that begins at a smaller multiple has smaller words
+        assert sent_rows.text_of(row, (256 + size // 2, 512))[0] == size // 2
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("dtype", "words"), [("u2", 0), ("u4", 0), ("u8", 0), ("u8", 6), ("u8", 64)])
+def test_rows_come_where_they_belong(dtype: str, words: int) -> None:
+    import cupy
+
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 60000, (40, words) if words else 40).astype(dtype)
+    sources, targets = rng.permutation(40)[:17], rng.permutation(50)[:17]
+    to = np.zeros((50, *rows.shape[1:]), dtype)
+    there = cupy.asarray(to)
+    sent_rows.sender("cuda:0", cupy.asarray(rows), cupy.asarray(sources), there, cupy.asarray(targets))()
+    to[targets] = rows[sources]
+    np.testing.assert_array_equal(there.get(), to)

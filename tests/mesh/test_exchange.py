@@ -21,7 +21,7 @@ from lanewise.launch.tasks import Exchange
 from lanewise.patterns import mesh_launch
 from lanewise.patterns.mesh_launch import MeshLaunch
 from lanewise.profiling.lanes import WatchedWork
-from lanewise.runtime.exchange import Gather, Move, Moves, Receive, Wait, order_of
+from lanewise.runtime.exchange import Gather, Move, Moves, Put, Receive, Wait, order_of, order_of_puts
 from lanewise.runtime.host_device import HostDevice
 from lanewise.support.errors import ArgumentError, DeviceError
 
@@ -91,6 +91,27 @@ def run_rounds(routes: list[tuple[str, str]], rounds: int) -> None:
 @given(st.lists(st.tuples(st.sampled_from(DEVICES), st.sampled_from(DEVICES)), min_size=1, max_size=12))
 def test_no_copy_meets_its_readers_or_writers(routes: list[tuple[str, str]]) -> None:
     run_rounds(routes, 3)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from(DEVICES), st.sampled_from(DEVICES)), min_size=1, max_size=12))
+def test_no_write_to_another_device_meets_its_readers(routes: list[tuple[str, str]]) -> None:
+    devices = sorted({d for route in routes for d in route})
+    stream: dict[str, Past] = {d: frozenset() for d in devices}
+    for n in range(3):
+        event = dict(stream)  # of each device, before the first act
+        for act in order_of_puts(routes):
+            match act:
+                case Wait(device, on):
+                    stream[device] |= event[on]
+                case Put(device):  # reads what the last kernel here has written; others have read what is there
+                    ends = {device, *(t for s, t in routes if s == device)}
+                    assert all(("kernel", d, n - 1) in stream[device] for d in ends) or not n
+                    stream[device] |= {("put", device, n)}
+                    event[device] = stream[device]
+        for device in devices:
+            assert {("put", s, n) for s, t in routes if device in (s, t)} <= stream[device]
+            stream[device] |= {("kernel", device, n)}
 
 
 def test_both_ways_at_once() -> None:

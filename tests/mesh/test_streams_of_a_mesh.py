@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lanewise.runtime import cuda, exchange
-from lanewise.runtime.exchange import Move, Moves
+from lanewise.patterns.sitewise import split_ghosts
+from lanewise.patterns.sitewise.split_ghosts import Ghosts, touched_by_halves
+from lanewise.patterns.sitewise.streaming import FORMS, TWO_COPIES
+from lanewise.runtime import cuda, exchange, memory
+from lanewise.runtime.exchange import Move, Moves, Puts, Written
 
 
 class Recorder:
-    """As much of CuPy as the order of devices needs. log: what was put on the stream of which device."""
+    """As much of CuPy as the order of devices needs. log: what was put on the stream of which device, which is its
+    number, or 100 more for its other stream.
+    """
 
     def __init__(self) -> None:
         self.number, self.log = 0, list[tuple[int, str, int]]()
-        self.events = 0
+        self.events, self.current = 0, dict[int, RecordedStream]()
         self.cuda = SimpleNamespace(
             runtime=SimpleNamespace(getDevice=lambda: self.number, setDevice=self._set),
             Device=lambda number: RecordedDevice(self, number),
             Event=lambda disable_timing=False: RecordedEvent(self),
-            get_current_stream=lambda: RecordedStream(self, self.number),
+            get_current_stream=self.stream,
+            Stream=lambda non_blocking, priority: RecordedStream(self, self.number, 100),
         )
+
+    def stream(self) -> RecordedStream:
+        return self.current.get(self.number) or RecordedStream(self, self.number)
+
+    def put(self, what: str, number: int) -> None:
+        """Something on the current stream of the current device."""
+        self.log.append((self.stream().name, what, number))
 
     def _set(self, number: int) -> None:
         self.number = number
@@ -46,15 +60,25 @@ class RecordedDevice:
 
 
 class RecordedStream:
-    def __init__(self, owner: Recorder, number: int) -> None:
-        self._owner, self._number = owner, number
+    def __init__(self, owner: Recorder, number: int, more: int = 0) -> None:
+        self._owner, self._number, self.name = owner, number, number + more
+        self._before: list[RecordedStream] = []
+
+    def __enter__(self) -> None:
+        assert self._owner.number == self._number
+        self._before.append(self._owner.stream())
+        self._owner.current[self._number] = self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self._owner.number == self._number  # CuPy sets the stream of the current device
+        self._owner.current[self._number] = self._before.pop()
 
     def is_capturing(self) -> bool:
         return False
 
     def wait_event(self, event: RecordedEvent) -> None:
         assert self._owner.number == self._number  # the null stream is that of the current device
-        self._owner.log.append((self._number, "wait", event.number))
+        self._owner.log.append((self.name, "wait", event.number))
 
 
 class RecordedEvent:
@@ -64,26 +88,30 @@ class RecordedEvent:
 
     def record(self, stream: RecordedStream) -> None:
         assert self._owner.number == self._device  # an event belongs to the device it was made on
-        self._owner.log.append((self._device, "record", self.number))
+        self._owner.log.append((stream.name, "record", self.number))
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     module = Recorder()
     monkeypatch.setattr(cuda, "cupy", lambda: module)
+    cuda.copy_stream.cache_clear()
 
     def receive(to: Any, source: Any) -> None:
-        module.log.append((module.number, "copy", len(to)))
+        module.put("copy", len(to))
         to[...] = source
 
     monkeypatch.setattr(cuda, "receive", receive)
-    monkeypatch.setattr(exchange, "get_device", lambda name: SimpleNamespace(target=SimpleNamespace(host_memory=False)))
-    return module
+    there = SimpleNamespace(target=SimpleNamespace(host_memory=False), synchronize=lambda: None)
+    for each in (exchange, memory, split_ghosts):
+        monkeypatch.setattr(each, "get_device", lambda name: there)
+    yield module
+    cuda.copy_stream.cache_clear()
 
 
-def work(module: Recorder, device: str) -> None:
+def work(module: Recorder, device: str, what: str = "kernel", number: int = 0) -> None:
     with cuda.use(device):
-        module.log.append((module.number, "kernel", 0))
+        module.put(what, number)
 
 
 def test_devices_that_work_together_wait_at_both_ends_alone(gpus: Recorder) -> None:
@@ -119,3 +147,100 @@ def test_copies_between_devices(gpus: Recorder, current: int) -> None:
         np.testing.assert_array_equal(room, np.concatenate(list(parts.values())))
     assert [n for n, what, _ in gpus.log if what == "copy"] == [0, 0, 1, 1]
     assert gpus.number == current
+
+
+# ------------------------------------------------------------ copies while kernels run
+
+Done = frozenset[tuple[int, str, int]]
+DEVICES = ("cuda:0", "cuda:1")
+
+
+def pasts(log: list[tuple[int, str, int]]) -> dict[tuple[int, str, int], Done]:
+    """What is surely done when something begins, by the waits of streams for events: of all that was put once."""
+    stream, event = dict[int, Done](), dict[int, Done]()
+    found: dict[tuple[int, str, int], Done] = {}
+    for act in log:
+        name, what, number = act
+        here = stream.get(name, frozenset())
+        if what == "record":
+            event[number] = here
+        elif what == "wait":
+            stream[name] = here | event[number]
+        else:
+            assert act not in found
+            found[act] = here
+            stream[name] = here | {act}
+    return found
+
+
+@pytest.mark.parametrize("form", [*FORMS.values(), TWO_COPIES], ids=lambda form: form.name)
+@pytest.mark.parametrize("written", [True, False])
+def test_the_rest_of_a_step_does_not_wait_for_copies(gpus: Recorder, form: Any, written: bool) -> None:
+    """And whatever reads or overwrites what they do waits."""
+    ghosts, steps = Ghosts(DEVICES), range(0, 8, len(form.phases))
+    rooms = {device: np.zeros(3) for device in DEVICES}
+
+    def exchange_of(n: int) -> Any:
+        pairs = [(s, t) for s in DEVICES for t in DEVICES if s != t]
+        if written:
+            return Puts(tuple(Written(s, t, lambda n=n: gpus.put("put", n), 1) for s, t in pairs))
+        moves = Moves(tuple(Move(s, lambda n=n: taken(n), t, rooms[t]) for s, t in pairs))
+
+        def columns() -> None:
+            moves()
+            for device in DEVICES:
+                work(gpus, device, "put", n)
+
+        return columns
+
+    def taken(n: int) -> Any:
+        gpus.put("gather", n)
+        return np.ones(3)
+
+    def kernels(what: str, n: int, touched: Any) -> None:
+        ghosts.wait_for(touched)
+        for device in DEVICES:
+            work(gpus, device, what, n)
+
+    with ghosts.running(True):
+        for n in steps:
+            faces, sent, rest = touched_by_halves(form, form.phase(n, fresh=False), n)
+            kernels("faces", n, faces)
+            ghosts.send(exchange_of(n), sent)
+            kernels("rest", n, rest)
+            if len(form.phases) > 1:
+                kernels("whole", n + 1, None)
+    if not written:  # a copy a step and direction
+        log, counted = gpus.log, dict[int, int]()
+        gpus.log = []
+        for name, what, number in log:
+            if what == "copy":
+                counted[name] = counted.get(name, -1) + 1
+                number = steps[counted[name]]
+            gpus.log.append((name, what, number))
+    past = pasts(gpus.log)
+    last = "whole" if len(form.phases) > 1 else "rest"
+    for n in steps:
+        for here, other in ((0, 1), (1, 0)):
+            copied = {(100 + other, "put", n)} if written else {(100 + here, "put", n), (100 + here, "copy", n)}
+            assert not {a for a in past[here, "rest", n] if a[0] >= 100 and a[2] == n}
+            following = "whole" if len(form.phases) > 1 else "faces"
+            if n + 1 < steps.stop and (here, following, n + 1) in past:
+                assert copied <= past[here, following, n + 1]
+            for act in copied:  # is written when all have updated their faces, and read what was there
+                assert {(0, "faces", n), (1, "faces", n)} <= past[act]
+                assert (here, "rest", n) not in past[act]
+            if not written:
+                assert (other, "faces", n) in past[100 + other, "gather", n]
+                assert (100 + other, "gather", n) in past[100 + here, "copy", n]
+                if n:  # memory between is used again
+                    before = steps[steps.index(n) - 1]
+                    assert (100 + other, "put", before) in past[100 + other, "copy", n]
+                    assert (100 + here, "copy", before) in past[100 + other, "gather", n]
+            if n:
+                before = n - len(form.phases)
+                assert (here, last, before if last == "rest" else before + 1) in past[here, "faces", n]
+    end = [act for act in gpus.log if act[0] == 0 and act[1] == "wait"]
+    assert end  # the caller's stream is after all of them
+    assert gpus.number == 0
+    assert gpus.stream().name == 0

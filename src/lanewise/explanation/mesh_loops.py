@@ -18,6 +18,7 @@ from lanewise.launch.steps.task import States
 from lanewise.patterns.sitewise.blocks import Cut, ghost_depth
 from lanewise.patterns.sitewise.halo import GhostLaw
 from lanewise.patterns.sitewise.split_calls import SplitCall, exchanges_made
+from lanewise.patterns.sitewise.split_ghosts import is_cut_in_two
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,25 +160,28 @@ def _of_sites(calls: Sequence[SplitCall], length: int) -> MeshStep:
     order: list[str] = []
     made = exchanges_made(calls)
     for call in calls:
-        for exchange in (e for there, e in made if there is call):
-            key = f"{exchange.law} {call.sends}"
-            before = laws.get(key, (exchange.law, call.sends, 0))
-            laws[key] = exchange.law, call.sends, before[2] + 1
+        for exchange, of_step in ((e, of) for there, e, of in made if there is call):
+            key = f"{exchange.law} {of_step}"
+            before = laws.get(key, (exchange.law, of_step, 0))
+            laws[key] = exchange.law, of_step, before[2] + 1
             order.append(f"bring {exchange.law.name}")
         order.append(call.name)
+    held = sites.parts[0].current.record.leaves
+    in_two = target_of(sites.device).has_blocks and not sites.corrected
+    in_two = in_two and sites.mesh.transport.size == 1
 
     def sent(cut: Cut) -> tuple[Sent, ...]:
+        hides = in_two and is_cut_in_two(cut, len(held) * sites.storage.size)
         return tuple(
-            replace(often(law(cut), times, length), hidden=hidden and cut.in_slabs)
-            for law, hidden, times in laws.values()
+            replace(often(law(cut), times, length), hidden=hides and of_step)
+            for law, of_step, times in laws.values()
         )
 
     box = sites.box_cut
     divides = SitesDivided(box.cut, ghost_depth(sites.form), box.periodic, sent)
-    if sites.mesh.parts == 1 and len(sites.parts[0].copies[0].record.leaves) == sites.lattice.size:
-        held = sites.lattice, sites.form, sites.storage.size
-        hidden = target_of(sites.device).has_blocks and not sites.corrected
-        divides = cut_anew(box.cut, *held, box.periodic, hidden=hidden)
+    if sites.mesh.parts == 1 and len(held) == sites.lattice.size:
+        of = sites.lattice, sites.form, sites.storage.size
+        divides = cut_anew(box.cut, *of, box.periodic, in_two=in_two)
     works = works_of_sites(calls, length, divides.divide(box.cut.parts))
     return explain_mesh(
         str(sites.mesh), sites.mesh.places, "sites", divides.divide, works, divides.grow,

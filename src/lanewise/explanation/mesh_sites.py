@@ -18,6 +18,7 @@ from lanewise.patterns.sitewise.blocks import LEAST_LAYERS, Block, Cut, best_cut
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.halo import GhostLaw, Steps, law_by_steps, leaves_needed
 from lanewise.patterns.sitewise.split_calls import SplitCall
+from lanewise.patterns.sitewise.split_ghosts import is_cut_in_two
 from lanewise.patterns.sitewise.streaming import Form, Phase, form_by_name
 
 TOO_THIN = f"as parts have at least {LEAST_LAYERS} layers"
@@ -77,7 +78,7 @@ def works_of_sites(
     """What parts launch in these calls of so many steps. step: as it is divided now."""
     assert isinstance(step, DividedStep)
     each: list[tuple[str, tuple[SiteCall, ...]]] = []
-    faces: tuple[SiteCall, ...] = ()  # of the step that goes on with the next call
+    faces: tuple[SiteCall, ...] = ()  # of the step whose other layers are in the next call
     for call in calls:
         for beside in call.beside:
             if call.faces:
@@ -135,15 +136,15 @@ def box_division(
     """
     form = form_by_name(target_of(device).streaming)
     alone = Cut(shape, (1,) * len(shape))
-    size, hidden = {"f32": 4, "f64": 8}[storage], target_of(device).has_blocks
-    return cut_anew(alone, lattice, form, size, (True,) * len(shape), hidden=hidden)
+    size, in_two = {"f32": 4, "f64": 8}[storage], target_of(device).has_blocks
+    return cut_anew(alone, lattice, form, size, (True,) * len(shape), in_two=in_two)
 
 
 def cut_anew(
-    now: Cut, lattice: Lattice, form: Form, size: int, periodic: tuple[bool, ...], *, hidden: bool
+    now: Cut, lattice: Lattice, form: Form, size: int, periodic: tuple[bool, ...], *, in_two: bool
 ) -> SitesDivided:
-    """Steps over populations of so many bytes, by how they are streamed. hidden: whether copies
-    between slabs run beside the layers that do not need them.
+    """Steps over populations of so many bytes, by how they are streamed. in_two: whether long ones
+    are cut in two, so that copies run while layers that do not need them are updated.
     """
     depth, laws = ghost_depth(form), list[GhostLaw]()
     for phase in form.phases:
@@ -154,8 +155,8 @@ def cut_anew(
         laws.append(law_by_steps("ghosts of populations", depth, periodic, nbytes))
 
     def sent(cut: Cut) -> tuple[Sent, ...]:
-        beside = hidden and cut.in_slabs
-        return tuple(replace(s, hidden=beside) for s in once_in_cycle(laws, cut))
+        hides = in_two and is_cut_in_two(cut, lattice.size * size)
+        return tuple(replace(s, hidden=hides) for s in once_in_cycle(laws, cut))
 
     return SitesDivided(now, depth, periodic, sent)
 

@@ -200,7 +200,7 @@ def explain_mesh(
     if step.waits and at_once(devices):
         rows.append(MeshRow("wait for the host", f"in every {of}", None, "", 1, step.waits))
     beside = {f"bring {s.name}" for s in step.sent if s.hidden and at_once(devices)}
-    counted = [r for r in rows if r.name not in beside]  # the others take no time of their own
+    counted = [r for r in rows if r.name not in beside]  # the others take no time besides
     whole = sum(r.seconds for r in counted if r.seconds is not None)
     table = tuple(
         replace(r, share=r.seconds / whole)

@@ -146,7 +146,7 @@ class Landed:
 
 @cache
 def copy_stream(device: str) -> Any:
-    """The stream of a device for copies that run beside its kernels."""
+    """The stream of a device for copies that run at the same time as its kernels."""
     with use(device):
         return preferred_stream()
 
@@ -192,6 +192,26 @@ def preferred_stream() -> Any:
     "cudaStreamCreateWithPriority").
     """
     return cupy().cuda.Stream(non_blocking=True, priority=-1)
+
+
+PEER_ALREADY = 704  # `cudaErrorPeerAccessAlreadyEnabled`
+
+
+@cache
+def reaches(device: str, other: str) -> bool:
+    """Whether kernels of a device may use the memory of another one, from now on."""
+    runtime, peer = cupy().cuda.runtime, cuda_number(other)
+    if device == other:
+        return True
+    if not runtime.deviceCanAccessPeer(cuda_number(device), peer):
+        return False
+    with use(device):
+        try:
+            runtime.deviceEnablePeerAccess(peer)
+        except runtime.CUDARuntimeError as error:
+            if error.status != PEER_ALREADY:
+                raise
+    return True
 
 
 def receive(to: Any, source: Any) -> None:

@@ -53,7 +53,28 @@ class Receive:
     device: str
 
 
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Run what a device writes to the memory of others, and record an event behind that."""
+
+    device: str
+
+
 Act = Gather | Wait | Receive
+
+
+def order_of_puts(routes: Iterable[tuple[str, str]]) -> tuple[Wait | Put, ...]:
+    """What the host puts on the streams where sources write to targets, behind an event of each
+    device: a source is behind those that read there before, and a target behind what was written.
+    """
+    known = list(dict.fromkeys(routes))
+    sources = dict.fromkeys(s for s, _ in known)
+    waits = [(s, t) for s, t in known if s != t]
+    return (
+        *(Wait(s, on=t) for s, t in waits),
+        *(Put(s) for s in sources),
+        *(Wait(t, on=s) for s, t in waits),
+    )
 
 
 def order_of(routes: Iterable[tuple[str, str]]) -> tuple[Act, ...]:
@@ -112,6 +133,61 @@ class Moves:
                             for m in self.moves:
                                 if m.target == device:
                                     cuda.receive(m.to, taken[id(m)])
+                            events[device] = cuda.passed()
+                        case _:
+                            assert_never(act)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """What a device writes to the memory of another one, or its own. run: puts it on the stream of
+    `source`.
+    """
+
+    source: str
+    target: str
+    run: Callable[[], None]
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Puts:
+    """Writes that belong together, between GPUs that reach each other's memory. No source is
+    written.
+    """
+
+    writes: tuple[Written, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """What is written."""
+        return sum(w.nbytes for w in self.writes)
+
+    @cached_property
+    def _order(self) -> tuple[Wait | Put, ...]:
+        return order_of_puts((w.source, w.target) for w in self.writes)
+
+    @cached_property
+    def _devices(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(d for w in self.writes for d in (w.source, w.target)))
+
+    def __call__(self) -> None:
+        if not self.writes:
+            return
+        events: dict[str, Any] = {}
+        with cuda.together(self._devices):
+            for device in self._devices:
+                with cuda.use(device):
+                    events[device] = cuda.passed()
+            for act in self._order:
+                with cuda.use(act.device):
+                    match act:
+                        case Wait(_, other):
+                            cuda.wait_for(events[other])
+                        case Put(device):
+                            for w in self.writes:
+                                if w.source == device:
+                                    w.run()
                             events[device] = cuda.passed()
                         case _:
                             assert_never(act)

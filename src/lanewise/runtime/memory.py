@@ -303,8 +303,8 @@ def together(devices: Iterable[str]) -> AbstractContextManager[Any]:
 
 
 def aside(devices: Iterable[str], work: Callable[[], object]) -> cuda.Landed:
-    """Put work of devices on streams of their own for copies, beside what they do after it. On the
-    host it is done at once.
+    """Put work of devices on their streams for copies, which do not wait for what follows, nor does
+    that wait for them until `Landed.wait`. On the host it is done at once.
     """
     names = [d for d in devices if not get_device(d).target.host_memory]
     if names:

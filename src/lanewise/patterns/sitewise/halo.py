@@ -16,9 +16,10 @@ from lanewise.language.types import Scalar
 from lanewise.launch.sent import Sent
 from lanewise.patterns.sitewise.blocks import Block, Cut, Place, Span, Whole, sites_of
 from lanewise.patterns.sitewise.streaming import Phase
+from lanewise.primitives.sent_rows import sender, sends_rows
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.runtime.exchange import Move, Moves
+from lanewise.runtime.exchange import Move, Moves, Puts, Written
 from lanewise.runtime.memory import address, array_module, bring, on
 from lanewise.runtime.mesh import Mesh
 from lanewise.runtime.transport import Transport
@@ -183,6 +184,17 @@ class GhostEnd:
         with on(self.device):
             self.array[self.elements] = values
 
+    def reaches(self, target: GhostEnd) -> bool:
+        """Whether its device can write to the places of another one."""
+        listed = not isinstance(self.elements, slice) and not isinstance(target.elements, slice)
+        return listed and sends_rows(self.device, target.device)
+
+    def written_to(self, target: GhostEnd) -> Written:
+        """What copies them to those of another one, which it reaches."""
+        ends = self.array, self.elements, target.array, target.elements
+        nbytes = len(self.elements) * self.array[:1].nbytes
+        return Written(self.device, target.device, sender(self.device, *ends), nbytes)
+
     def room(self, module: Any) -> Any:
         """An array for them."""
         e = self.elements
@@ -212,12 +224,13 @@ class GhostArrival:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GhostExchange:
-    """Brings ghosts: columns of their owners to memory of the parts that need them, from where each
-    part puts them where they belong. Nothing else reads or writes that memory.
+    """Brings ghosts. Owners write them where they belong, if they reach that memory. Else columns
+    go to memory of the parts that need them, which put them there; nothing else reads or writes it.
 
     sent: what others get of this process, with their ranks.
     """
 
+    puts: Puts
     moves: Moves
     arrivals: tuple[GhostArrival, ...]
     sent: tuple[tuple[int, GhostEnd], ...]
@@ -229,12 +242,15 @@ class GhostExchange:
     def of(pieces: Sequence[GhostPiece], transport: Transport, law: GhostLaw) -> GhostExchange:
         """pieces: of all parts, in the same order on every process. law: what they are."""
         moves: list[Move] = []
+        writes: list[Written] = []
         arrivals: list[GhostArrival] = []
         sent: list[tuple[int, GhostEnd]] = []
         received: list[GhostArrival] = []
         for p in pieces:
             owner, part = p.ranks
             match p.source, p.target:
+                case GhostEnd() as source, GhostEnd() as target if source.reaches(target):
+                    writes.append(source.written_to(target))
                 case GhostEnd() as source, GhostEnd() as target:
                     came = target.room(array_module(target.device))
                     moves.append(Move(source.device, source.take, target.device, came))
@@ -246,16 +262,18 @@ class GhostExchange:
                     received.append(GhostArrival(came, target, owner))
                 case _:
                     """Of two other processes."""
-        all_moves = Moves(tuple(moves))
+        direct, by_columns = Puts(tuple(writes)), Moves(tuple(moves))
         ends = tuple(arrivals), tuple(sent), tuple(received)
-        return GhostExchange(all_moves, *ends, transport, law)
+        return GhostExchange(direct, by_columns, *ends, transport, law)
 
     @property
     def nbytes(self) -> int:
         """What goes to parts of this process."""
-        return self.moves.nbytes + sum(int(a.came.nbytes) for a in self.received)
+        own = self.puts.nbytes + self.moves.nbytes
+        return own + sum(int(a.came.nbytes) for a in self.received)
 
     def __call__(self) -> None:
+        self.puts()
         self.moves()
         for a in self.arrivals:
             a.to.put(a.came)

@@ -54,7 +54,7 @@ class SplitCall:
 
     @property
     def sends(self) -> bool:
-        """Whether it is copies that run beside what follows."""
+        """Whether it is copies during which what follows runs."""
         return any(isinstance(work, Send) for work in self.works)
 
     @property
@@ -80,7 +80,7 @@ class SplitCall:
         with together(devices):
             self._run()
             if self.sends:
-                return []  # seen with what runs beside it
+                return []  # seen with what runs meanwhile
             lanes = {d: get_device(d).is_busy for d in devices}
             return until_done({**lanes, **ghosts.lanes()}, begin)
 
@@ -110,12 +110,12 @@ class Beside:
 
 def exchanges_made(
     calls: Sequence[SplitCall],
-) -> list[tuple[SplitCall, GhostExchange]]:
-    """What parts get in calls that are made again and again: ghosts that are there are not brought
-    again.
+) -> list[tuple[SplitCall, GhostExchange, bool]]:
+    """What parts get in calls that are made again and again, and whether it is what steps read:
+    ghosts that are there are not brought again.
     """
     there: dict[int, GhostExchange | None] = {}
-    found: list[tuple[SplitCall, GhostExchange]] = []
+    found: list[tuple[SplitCall, GhostExchange, bool]] = []
     for _ in range(2):  # the first time nothing is there
         found.clear()
         for call in calls:
@@ -124,10 +124,10 @@ def exchanges_made(
                 match work:
                     case Bring() | Send():
                         if isinstance(work, Send) or there.get(ghosts) is not work.exchange:
-                            found.append((call, work.exchange))
+                            found.append((call, work.exchange, True))
                         there[ghosts] = work.exchange
                     case GhostExchange():
-                        found.append((call, work))
+                        found.append((call, work, False))
                     case _ if work == call.sites.ghosts.changed:
                         there[ghosts] = None
                     case _:

@@ -1,17 +1,18 @@
 """Which ghosts of populations are there, and which are on their way.
 
-Parts on GPUs update the layers at their faces first. What others need of these is copied while the
-rest of the same step runs, and is there before the next step begins: `Send`. Wherever it is not
-there, as before the first step, after populations were set, or behind what corrects them, `Bring`
-does it before ghosts are read. So whoever reads ghosts asks for them, and whoever changes
-populations says so: `Ghosts.changed`.
+Long steps of parts on GPUs update the layers at faces first. What others need of these is copied
+while the rest of the same step runs, and is there before the next step begins: `Send`. Wherever it
+is not there, as before the first step, after populations were set, or after what corrects them,
+`Bring` does it before ghosts are read. So code that reads ghosts asks for them, and code that
+changes populations says so: `Ghosts.changed`.
 
-What copies run beside follows from what tasks read and write: a call waits for those under way that
-write what it reads or writes, or read what it writes.
+What runs during copies follows from what tasks read and write: a call waits for those under way
+that write what it reads or writes, or read what it writes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,20 +20,27 @@ from functools import partial
 from typing import Literal
 
 from lanewise.language.lattices.base import Lattice
-from lanewise.patterns.sitewise.blocks import Span
+from lanewise.patterns.sitewise.blocks import Cut, Span
 from lanewise.patterns.sitewise.halo import GhostExchange, leaves_needed
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.runtime.cuda import Landed
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import aside, together
 
-IN_HALVES = frozenset({"in-place"})
-"""Streaming forms whose steps are cut in two on GPUs. Steps of two copies lose more by it than what
-is copied takes (design/0062-lattices-on-a-mesh.md).
+LEAST_MOVED = 8 << 30
+"""Bytes that a step of a part reads and writes, from which on it is cut in two on GPUs: shorter
+steps lose more than the copies take (design/0062-lattices-on-a-mesh.md).
 """
 
+
+def is_cut_in_two(cut: Cut, nbytes: int) -> bool:
+    """Whether steps over a box that is cut so are. nbytes: that a site holds."""
+    largest = math.prod(-(-n // parts) for n, parts in zip(cut.shape, cut.grid, strict=True))
+    return cut.in_slabs and 2 * largest * nbytes >= LEAST_MOVED
+
+
 Region = Literal["ghosts", "sent", "inner"]
-"""Of the layers of a part: those of others, those of its own that are sent to others, the rest."""
+"""Of the layers of a part: ghosts, those that it owns and sends to others, the rest."""
 
 Place = tuple[Region, int]
 """A region of a copy of the populations."""
@@ -94,7 +102,7 @@ class Ghosts:
         }
 
     def send(self, exchange: GhostExchange, touched: Touched) -> None:
-        """Bring ghosts beside what follows."""
+        """Bring ghosts while what follows runs."""
         self.there = None
         landed = aside(self.devices, exchange)
         self._under_way.append(UnderWay(touched, landed))
@@ -139,7 +147,7 @@ class Bring:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Send:
-    """Ghosts of the next step, beside what follows. touched: by that."""
+    """Ghosts of the next step, while what follows runs. touched: by that."""
 
     ghosts: Ghosts
     exchange: GhostExchange

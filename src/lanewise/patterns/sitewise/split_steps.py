@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.launch.steps.task import has_graphs
-from lanewise.patterns.sitewise import split_ghosts
 from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
@@ -25,6 +24,7 @@ from lanewise.patterns.sitewise.split_ghosts import (
     Halves,
     Send,
     halves_of,
+    is_cut_in_two,
     touched_by_halves,
 )
 from lanewise.patterns.sitewise.split_sites import AnySites, SplitSites
@@ -157,16 +157,16 @@ def _halves(
     chosen: CompletePlan,
 ) -> list[SplitCall] | None:
     """A step as the layers at the faces of parts, what others get of them before their next step,
-    and the other layers beside that; None where it is one. chosen: the plan that it has.
+    and the other layers; None where it is one. chosen: the plan that it has.
     """
     kinds, phase = kernels.kinds, sites.form.phase(step, fresh=fresh)
     following = sites.form.phase(step + 1, fresh=False)
     pairs = list(zip(sites.parts, values.parts, strict=True))
+    leaves = len(sites.parts[0].current.record.leaves)
     if (
-        sites.form.name not in split_ghosts.IN_HALVES
+        not is_cut_in_two(sites.box_cut.cut, leaves * sites.storage.size)
         or sites.corrected  # between two steps, from ghosts
         or sites.mesh.transport.size > 1  # where the host takes part in copies
-        or not sites.box_cut.in_slabs  # whose faces do not lie together
         or not _reads_ghosts(sites, following)
         or (sites.form.buffers == 1 and (phase.load_links or phase.put_links))
         or not all(kernels.runs_over_layers(p, fresh, own, plan) for p, own in pairs)
