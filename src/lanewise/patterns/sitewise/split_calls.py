@@ -121,17 +121,14 @@ def exchanges_made(
         for call in calls:
             ghosts = id(call.sites.ghosts)
             for work in call.works:
-                match work:
-                    case Bring() | Send():
-                        if isinstance(work, Send) or there.get(ghosts) is not work.exchange:
-                            found.append((call, work.exchange, True))
-                        there[ghosts] = work.exchange
-                    case GhostExchange():
-                        found.append((call, work, False))
-                    case _ if work == call.sites.ghosts.changed:
-                        there[ghosts] = None
-                    case _:
-                        """Copies nothing."""
+                if isinstance(work, Bring | Send):
+                    if isinstance(work, Send) or there.get(ghosts) is not work.exchange:
+                        found.append((call, work.exchange, True))
+                    there[ghosts] = work.exchange
+                elif isinstance(work, GhostExchange):
+                    found.append((call, work, False))
+                elif work == call.sites.ghosts.changed:
+                    there[ghosts] = None
     return found
 
 
