@@ -5,6 +5,9 @@ target. It comes behind what the source's stream had to do, so that it reads wha
 and what the source's stream does after it comes after the copy, so that nothing is overwritten
 before it was read. The target was read by its own stream alone. Events say so; the host waits for
 nothing. Where the host takes part, the copies run one after the other.
+
+GPUs that reach each other's memory may write to it instead (`Puts`): a source comes after what has
+read there, and what the target does next comes after what was written.
 """
 
 from __future__ import annotations
