@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
+from lanewise.runtime.memory import to_host
 from tests.zoo.generate import FULL, SMALL, WAVE, Array
 
 FAMILIES = ("flow", "stencil")
@@ -132,12 +133,12 @@ def _stencil(seed: int, rng: Random) -> SiteCase:
 # ---------------------------------------------------------------- a call, and what it should give
 
 
-def sites_of(case: SiteCase, kernel: Any, size: str) -> Any:
+def sites_of(case: SiteCase, kernel: Any, size: str, device: str = "cpu") -> Any:
     """Sites before the first step."""
     start, shape = case.start(size), case.shape(size)
     if case.family == "stencil":
-        return kernel.sites(shape, **dict(zip(case.fields, start, strict=True)))
-    sites = kernel.sites(shape, mask=case.mask(size), edges=case.edges, streaming=case.form)
+        return kernel.sites(shape, device=device, **dict(zip(case.fields, start, strict=True)))
+    sites = kernel.sites(shape, mask=case.mask(size), edges=case.edges, streaming=case.form, device=device)
     kernel.set_populations(sites, start)
     return sites
 
@@ -146,8 +147,8 @@ def found(case: SiteCase, kernel: Any, sites: Any, size: str, **how: Any) -> Arr
     """Populations or fields after the steps of a size. how: a plan."""
     kernel.run(sites, STEPS[size], **case.uniforms, **how)
     if case.family == "stencil":
-        return np.array([kernel.field(sites, n) for n in case.fields])
-    return np.asarray(kernel.populations(sites))
+        return np.array([to_host(kernel.field(sites, n)) for n in case.fields])
+    return to_host(kernel.populations(sites))
 
 
 def wanted(case: SiteCase, names: Any, size: str) -> Array:

@@ -32,6 +32,14 @@ def test_a_cpu_computes_what_the_function_says(seed: int) -> None:
             check(case, names, size, found(case, names.kernel, sites_of(case, names.kernel, size), size))
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("seed", range(0, MANY, 4))
+def test_a_gpu_computes_what_the_function_says(seed: int) -> None:
+    case = generate(seed)
+    with executed(case.text, f"zoo_sites_{seed}.py") as names:
+        check(case, names, SMALL, found(case, names.kernel, sites_of(case, names.kernel, SMALL, "cuda"), SMALL))
+
+
 @each("seed")
 def test_it_is_explained_for_a_gpu(seed: int) -> None:
     case = generate(seed)

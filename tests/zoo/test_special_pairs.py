@@ -1,4 +1,4 @@
-"""Extremes over pairs, their indices and counts where numbers are equal, infinite or not numbers: every CPU plan finds what NumPy does."""
+"""Extremes over pairs, their indices and counts where numbers are equal, infinite or not numbers: every plan finds what NumPy does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.patterns.pairwise.build import PAIRWISE
+from lanewise.runtime.memory import to_host
 from tests.fuzz.texts import executed
 from tests.fuzz.trial import draw_wish, fewer
 
@@ -27,6 +28,16 @@ SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
 @pytest.mark.parametrize("seed", [pytest.param(s, marks=() if s < QUICK else pytest.mark.slow) for s in range(MANY)])
 def test_equal_and_infinite_numbers(seed: int) -> None:
+    _compare(seed, "cpu")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("seed", range(0, MANY, 2))
+def test_equal_and_infinite_numbers_on_a_gpu(seed: int) -> None:
+    _compare(seed, "cuda")
+
+
+def _compare(seed: int, device: str) -> None:
     rng = Random(seed)
     value, forms = rng.choice(tuple(VALUES)), rng.sample(FORMS, rng.randint(1, 4))
     results = ", ".join([value] * len(forms) + ["source.w == target.w"])
@@ -46,16 +57,19 @@ def kernel(target: Item, source: Item) -> tuple[{kinds}]:
         v = VALUES[value](targets[:, None].astype(np.float64), sources[None].astype(np.float64))
     wanted = [*(_reduced(f, v) for f in forms), (targets[:, None] == sources[None]).sum(1)]
     with executed(text, f"zoo_special_{seed}.py") as names:
-        given = [names.Item.array(w=x, layout=rng.choice((None, lw.AoS(), lw.SoA()))) for x in (targets, sources)]
-        for plan in (None, *_plans(names.kernel, given, rng)):
-            for n, (f, w) in enumerate(zip(names.kernel(*given, plan=plan), wanted, strict=True)):
+        layouts = [rng.choice((None, lw.AoS(), lw.SoA())) for _ in range(2)]
+        both = zip((targets, sources), layouts, strict=True)
+        given = [names.Item.array(w=x, layout=y, device=device) for x, y in both]
+        for plan in (None, *_plans(names.kernel, given, rng, device)):
+            got = [to_host(f) for f in names.kernel(*given, plan=plan)]
+            for n, (f, w) in enumerate(zip(got, wanted, strict=True)):
                 assert np.array_equal(f, w, equal_nan=True), f"seed {seed}, result {n}, {plan}: {f} for {w}\n{text}"
                 assert not np.signbit(f[w == 0]).any(), f"seed {seed}, result {n}, {plan}: a zero with a sign"
 
 
-def _plans(kernel: Any, given: list[Any], rng: Random) -> list[lw.Plan]:
+def _plans(kernel: Any, given: list[Any], rng: Random, device: str) -> list[lw.Plan]:
     """A random one that the kernel does not refuse."""
-    for wish in fewer(rng, draw_wish(rng, "cpu", PAIRWISE)):
+    for wish in fewer(rng, draw_wish(rng, device, PAIRWISE)):
         try:
             kernel.compile(*given, plan=wish)
         except lw.PlanError:

@@ -5,6 +5,7 @@ touches, and the values it computes.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -23,10 +24,11 @@ Pattern = Literal["streamed", "strided", "broadcast", "gathered"]
 class RegionAccess:
     """One load or store: `bytes` of one thread, of which `useful` bytes are wanted.
 
-    `sectors` are the 32-byte sectors that a warp touches with it, `wavefronts` the passes of 128
-    bytes through the L1 cache or shared memory (on a CPU: the distance of neighbours in elements, 0
-    for no single one). `pattern`: neighbouring threads access neighbouring places ("streamed"),
-    places with gaps ("strided"), one place ("broadcast"), or places that data tell ("gathered").
+    `sectors` are the 32-byte sectors that a warp touches with it, `wavefronts` the passes through
+    the L1 cache or shared memory (on a CPU: the distance of neighbours in elements, 0 for no single
+    one), `lines` the places of 128 bytes that it touches. `pattern`: neighbouring threads access
+    neighbouring places ("streamed"), places with gaps ("strided"), one place ("broadcast"), or
+    places that data tell ("gathered").
     """
 
     buffer: str
@@ -38,6 +40,7 @@ class RegionAccess:
     sectors: float
     wavefronts: float
     names: tuple[str, ...] = ()
+    lines: float = 0.0
 
 
 @dataclass(slots=True)
@@ -59,6 +62,8 @@ class Region:
     stages: int = 0  # times that a turn waits for what it loads itself into shared memory
     # "array/buffer/read": a sector counts once
     sectors: dict[str, float] = field(default_factory=dict[str, float])
+    # the same, where what several warps of a block touch counts once; the share of a warp
+    together: dict[str, float] = field(default_factory=dict[str, float])
     # of floats, by bytes
     operations: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
     applications: int = 0  # of functions, directly in it
@@ -110,7 +115,8 @@ class KernelWork:
     """The regions of a kernel, and its launch: blocks of `threads` threads, or elements on a CPU
     (`threads` 1).
 
-    unknown: the loops whose turns no count tells.
+    unknown: the loops whose turns no count tells. reached: the share of the rows of a buffer that
+    are accessed, where it is not all, by its key in `Region.sectors`.
     """
 
     kernel: ir.Kernel
@@ -118,6 +124,7 @@ class KernelWork:
     blocks: int
     threads: int
     unknown: Unknown = Unknown()
+    reached: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @cached_property
     def regions(self) -> list[Region]:

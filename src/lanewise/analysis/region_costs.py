@@ -7,8 +7,9 @@ tell.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,6 +171,7 @@ class Lie:
     pattern: Pattern
     sectors: float
     wavefronts: float
+    lines: float = 0.0
 
 
 # of a whole register of lanes, for which a block's one access stands
@@ -188,7 +190,7 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
     if places is None:
         sectors = lanes * max(1, -(-size // SECTOR))
         passes = max(lanes * size // LINE, lanes // 2, 1)
-        return Lie("gathered", float(sectors), float(passes))
+        return Lie("gathered", float(sectors), float(passes), float(lanes))
     everywhere = np.broadcast_to(places, active.shape)
     taken = everywhere[active.any(axis=1)]
     rows = taken if len(taken) else everywhere
@@ -196,11 +198,28 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
     distances = np.diff(rows, axis=1)
     if not distances.any():
         return Lie("broadcast", sectors, max(1.0, size / 8))
-    return Lie(
-        "streamed" if (distances == 1).all() else "strided",
-        sectors,
-        max(_distinct(rows, size, LINE), 1.0),
-    )
+    lines = _distinct(rows, size, LINE)
+    passes = max(_passes(rows, size), lines / LOOKUPS)
+    return Lie("streamed" if (distances == 1).all() else "strided", sectors, passes, lines)
+
+
+BANKS, WORD = 32, 4  # of the L1 cache and of shared memory, and the bytes of a word
+LOOKUPS = 2  # of lines, in the time of a pass
+LOOKED_AT = 32  # warps of a sample
+
+
+def _passes(rows: Sample, size: int) -> float:
+    """Passes of a warp's access, on average: in each, every bank gives one word to all who want
+    it. Where lines begin does not matter.
+    """
+    few = rows[:: -(-len(rows) // LOOKED_AT)] * size // WORD
+    words = np.sort((few[..., None] + np.arange(max(1, size // WORD))).reshape(len(few), -1))
+    new = np.ones(words.shape, bool)
+    new[:, 1:] = words[:, 1:] != words[:, :-1]
+    banks = np.where(new, words % BANKS, BANKS) + np.arange(len(few))[:, None] * (BANKS + 1)
+    wanted = np.bincount(banks.ravel(), minlength=len(few) * (BANKS + 1))
+    most = wanted.reshape(len(few), BANKS + 1)[:, :BANKS].max(axis=1)
+    return max(1.0, size / 8, float(most.mean()))
 
 
 def _distinct(rows: Sample, size: int, unit: int) -> float:
@@ -263,9 +282,9 @@ class Touch:
     active: Sample
 
 
-def note_sectors(region: Region, touches: list[Touch]) -> None:
+def note_sectors(region: Region, touches: list[Touch], warps: int) -> None:
     """Sectors of each array's buffer that a warp touches in one execution of a region, each counted
-    once.
+    once; warps: of each block that is looked at.
     """
     for key in dict.fromkeys(t.key for t in touches):
         mine = [t for t in touches if t.key == key]
@@ -274,9 +293,27 @@ def note_sectors(region: Region, touches: list[Touch]) -> None:
             for t in mine
             for d in range(0, t.size, SECTOR)
         ]
-        idle = ~np.logical_and.reduce([t.active.all(axis=1) for t in mine])
-        counts = _numbers(np.concatenate(sectors, axis=1)) - idle
-        nonzero = counts[counts > 0]
-        region.sectors[key] = region.sectors.get(key, 0.0) + (
-            float(np.mean(nonzero)) if len(nonzero) else 0.0
-        )
+        every = np.concatenate(sectors, axis=1)
+        counts = _numbers(every) - (every == NOWHERE).any(axis=1)
+        blocks = every.reshape(-1, warps * every.shape[1])
+        of_blocks = _numbers(blocks) - (blocks == NOWHERE).any(axis=1)
+        busy = max(1, int((counts > 0).sum()))
+        region.sectors[key] = region.sectors.get(key, 0.0) + float(counts.sum()) / busy
+        region.together[key] = region.together.get(key, 0.0) + float(of_blocks.sum()) / busy
+
+
+ROWS_APART = (2, 3, 4)  # distances of rows that are looked for: a sample meets all in between
+
+
+def rows_reached(touches: list[Touch], itemsize: int, shape: Sequence[int]) -> float:
+    """The share of an array's rows that these accesses reach: strides leave some out.
+
+    Rows are the places of all axes but the last one, whose sectors lie side by side.
+    """
+    share = 1.0
+    for axis in range(len(shape) - 1):
+        inner = math.prod(shape[axis + 1 :])
+        met = [(t.places * t.size // itemsize)[t.active] // inner % shape[axis] for t in touches]
+        rows = np.unique(np.concatenate(met))
+        share *= min((len(np.unique(rows % a)) / a for a in ROWS_APART if len(rows)), default=1.0)
+    return share

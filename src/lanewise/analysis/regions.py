@@ -9,7 +9,9 @@ accesses of a statement are found together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from lanewise.analysis.region_costs import (
     lie_of_warp,
     meaning,
     note_sectors,
+    rows_reached,
     settle,
 )
 from lanewise.analysis.sampling import (
@@ -42,6 +45,7 @@ from lanewise.analysis.sampling import (
     middle,
     sample_range,
     sample_threads,
+    sample_warps,
     value_of,
 )
 from lanewise.analysis.value_numbering import Value
@@ -87,7 +91,7 @@ def analyse(
         launched = max(across, 1) * grid.parts
         walk = _Walk(kernel, counts, "", launched * -(-grid.threads // WARP), least=least)
         root = walk.run(kernel.body, fast_math=fast_math)
-        return KernelWork(kernel, root, launched, grid.threads, walk.unknown)
+        return KernelWork(kernel, root, launched, grid.threads, walk.unknown, walk.reached())
     match kernel.body:
         case (ir.Parallel() as loop,):
             elements = _whole(loop.extent, counts)
@@ -122,6 +126,7 @@ UNKNOWN_TRIPS = 8  # of a loop whose bounds are data
 # what a compiler does with a loop by itself; twice that when the trips are a known constant
 COMPILER_UNROLL = 4
 LOOP_OVERHEAD = {"integer": 1.0, "compare": 1.0, "branch": 1.0}
+WORD, JOINED = 4, (4, 2)  # bytes; how many words one access reads
 WANTED = "wanted"  # the name of a stored lane, which has none
 Returned = list[Value] | None  # the values of a return on the main path, if there was one
 
@@ -163,6 +168,10 @@ class _Walk:
         # what threads have put aside in shared memory, by where it lies
         self.aside: dict[tuple[str, ir.Expression], tuple[Sample | None, ...]] = {}
         self.touched: dict[int, list[Touch]] = {}
+        # what was read from a place of a buffer, of so many lanes, and in which region
+        self.read: dict[tuple[str, int, int], tuple[Region, list[Value | None]]] = {}
+        # single words that were read from shared memory: where, and by which access
+        self.words: dict[int, list[tuple[RegionAccess, Sample]]] = {}
         shapes = [v.shape for v in samples.values() if v is not None and v.ndim == 2]
         threads = samples.get("@thread")
         warps = max((s[0] for s in shapes), default=1)
@@ -177,10 +186,83 @@ class _Walk:
         )
         settle(self.values, self.addresses, self.buffers, fast_math=fast_math)
         for region in self.root.walk():
+            self.join_words(region)
             self.bring_together(region)
+        grid = self.kernel.grid
+        in_rows = self.kernel.pattern.over_points
+        warps = 1 if grid is None else len(sample_warps(grid.threads, in_rows=in_rows))
         for region in self.root.walk():
-            note_sectors(region, self.touched.get(id(region), []))
+            note_sectors(region, self.touched.get(id(region), []), warps)
         return self.root
+
+    def reached(self) -> dict[str, float]:
+        """See `KernelWork.reached`. Of a loop one round is looked at: nothing is said about what is
+        accessed there, but for the points of a thread, which are not the only ones.
+        """
+        if self.kernel.grid is None or not self.kernel.pattern.over_points:
+            return {}
+        outside: dict[str, list[Touch]] = {}
+        unclear: set[str] = set()
+        for region in self.root.walk():
+            mine = self.touched.get(id(region), [])
+            for t in mine:
+                outside.setdefault(t.key, []).append(t)
+            if _is_in_rounds(region):
+                unclear |= {t.key for t in mine}
+            unclear |= region.sectors.keys() - {t.key for t in mine}
+        found: dict[str, float] = {}
+        for key in outside.keys() - unclear:
+            name, _, _ = key.partition("/")
+            array = self.kernel.array(name)
+            lengths = [self.length(n) for n in array.shape]
+            kinds = {b.type.size for b in self.kernel.buffers if b.array == name}
+            if len(kinds) == 1 and all(n > 0 for n in lengths):
+                found[key] = rows_reached(outside[key], kinds.pop(), lengths)
+        return {key: share for key, share in found.items() if share < 1}
+
+    def length(self, extent: int | str) -> int:
+        """Of an axis; 0 where it is not known."""
+        if isinstance(extent, int):
+            return extent
+        known = self.samples.get(extent)
+        return 0 if known is None else int(np.max(known))
+
+    def join_words(self, region: Region) -> None:
+        """Words of shared memory that lie side by side are read at once, where the address tells
+        the compiler so.
+        """
+        groups: dict[tuple[str, bytes], dict[int, tuple[RegionAccess, Sample]]] = {}
+        for access, places in self.words.get(id(region), []):
+            first = int(places.flat[0])
+            alike = groups.setdefault((access.buffer, (places - first).tobytes()), {})
+            alike.setdefault(first, (access, places))
+        for alike in groups.values():
+            for first in sorted(alike):
+                lanes = next((n for n in JOINED if _lie_side_by_side(alike, first, n)), 1)
+                if lanes > 1:
+                    self.join(region, [alike.pop(first + k) for k in range(lanes)])
+
+    def join(self, region: Region, parts: list[tuple[RegionAccess, Sample]]) -> None:
+        """One access instead of these."""
+        (one, places), lanes = parts[0], len(parts)
+        size = one.bytes * lanes
+        lie = lie_of_warp(places // lanes, self.active, size)
+        whole = replace(
+            one,
+            bytes=size,
+            useful=sum(a.useful for a, _ in parts),
+            pattern=lie.pattern,
+            sectors=lie.sectors,
+            wavefronts=lie.wavefronts,
+            names=tuple(n for a, _ in parts for n in a.names),
+            lines=lie.lines,
+        )
+        gone = {id(a) for a, _ in parts}
+        region.accesses[:] = [a for a in region.accesses if id(a) not in gone] + [whole]
+        counts = Counter(region.instructions.counts)
+        counts[f"shared load {one.bytes}"] -= lanes
+        counts[f"shared load {size}"] += 1
+        region.instructions = mix(counts)
 
     def bring_together(self, region: Region) -> None:
         """What branches of a loop over a thread's points read is counted with the loop: they are
@@ -213,6 +295,7 @@ class _Walk:
                 and leaves(block[n - 1], lambda e: value_of(e, self.samples) is not None)
             ):
                 return self.side(block[n:], np.asarray(False), True, env, here)
+            self.forget((s,))
             match s:
                 case ir.Assign():
                     env[s.name] = self.values.number(s.value, env, here)
@@ -276,6 +359,7 @@ class _Walk:
             self.early.append(_name(s))
             trips = np.zeros_like(trips) if self.least else trips
         unroll = self.unroll(s, trips) if isinstance(s, ir.For) else 1.0
+        self.forget(tuple(statements(s.body)))
         weight, active, simd, meant = self.weight, self.active, self.simd, self.meant
         per_warp = np.broadcast_to(trips, active.shape)
         self.weight = weight * per_warp.max(axis=1, initial=0)
@@ -438,6 +522,8 @@ class _Walk:
         self, s: ir.Load | ir.Store | ir.Scatter | ir.CopyLanes, env: Environment, here: Region
     ) -> None:
         match s:
+            case ir.Load() if self.is_repeated(s, env, here):
+                pass
             case ir.Load():
                 self.access(s.buffer, s.index, s.names, env, here, write=False)
                 aside = self.aside.get((s.buffer, s.index), (None,) * len(s.names))
@@ -448,6 +534,11 @@ class _Walk:
                     self.samples[name] = known
                     if self.buffers[s.buffer].space == "global":
                         self.values.loaded.add(env[name].number)
+                place = self.values.number(s.index, env, here).number
+                self.read[s.buffer, place, len(s.names)] = (
+                    here,
+                    [env[n] if n else None for n in s.names],
+                )
             case ir.Store():
                 stored = {self.values.want(v, env, here).number for v in s.values}
                 if self.buffers[s.buffer].space == "shared":
@@ -467,6 +558,39 @@ class _Walk:
                 here.accesses.append(
                     self.describe(s.buffer, s.index, places, (WANTED,) * s.lanes, write=True)
                 )
+
+    def is_repeated(self, s: ir.Load, env: Environment, here: Region) -> bool:
+        """Whether the same was read before on the way to here, and nothing was written since: then
+        a compiler does not read it again.
+        """
+        if not self.on_gpu:
+            return False
+        number = self.values.number(s.index, env, here).number
+        before = self.read.get((s.buffer, number, len(s.names)))
+        if before is None or not here.inside(before[0]):
+            return False
+        again = {n: v for n, v in zip(s.names, before[1], strict=True) if n}
+        there = {n: v for n, v in again.items() if v is not None}
+        if len(there) < len(again):
+            return False
+        aside = self.aside.get((s.buffer, s.index), (None,) * len(s.names))
+        env |= there
+        self.samples |= {n: a for n, a in zip(s.names, aside, strict=True) if n}
+        return True
+
+    def forget(self, block: ir.Block) -> None:
+        """What these statements may change, or others meanwhile, is read again."""
+        for s in block:
+            match s:
+                case ir.Store() | ir.Scatter() | ir.CopyLanes():
+                    array = self.buffers[s.buffer].array
+                    gone = [p for p in self.read if self.buffers[p[0]].array == array]
+                case ir.Barrier():
+                    gone = [p for p in self.read if self.buffers[p[0]].space == "shared"]
+                case _:
+                    gone = []
+            for p in gone:
+                del self.read[p]
 
     def put_aside(self, s: ir.Store) -> None:
         """Remember what threads write where no other one does: they find it there again."""
@@ -496,7 +620,16 @@ class _Walk:
             else lie_of_warp(places, self.active, size, step)
         )
         return RegionAccess(
-            buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names
+            buffer,
+            b.space,
+            write,
+            size,
+            useful,
+            lie.pattern,
+            lie.sectors,
+            lie.wavefronts,
+            names,
+            lie.lines,
         )
 
     def access(
@@ -516,6 +649,9 @@ class _Walk:
         here.accesses.append(access)
         here.instructions += mix({f"{b.space} {'store' if write else 'load'} {access.bytes}": 1})
         if b.space != "global":
+            if self.on_gpu and not write and access.bytes == WORD and places is not None:
+                there = np.broadcast_to(places, self.active.shape)
+                self.words.setdefault(id(here), []).append((access, there))
             return
         key = f"{b.array}/{b.buffer}/{'write' if write else 'read'}"
         if places is None:
@@ -539,6 +675,24 @@ class _Walk:
             return 1.0
         side_by_side = max(1.0, WARP * self.gather_step)
         return (side_by_side + turns - 1) / (side_by_side * turns)
+
+
+def _lie_side_by_side(
+    words: Mapping[int, tuple[RegionAccess, Sample]], first: int, lanes: int
+) -> bool:
+    """Whether so many words from one on are there, at multiples of their number for all threads."""
+    if any(first + k not in words for k in range(lanes)):
+        return False
+    return not (words[first][1] % lanes).any()
+
+
+def _is_in_rounds(region: Region) -> bool:
+    """Whether it is in a loop that is not over the points of a thread."""
+    while region.parent is not None:
+        if region.is_loop and region.role != "loop over points":
+            return True
+        region = region.parent
+    return False
 
 
 def _distinct(places: Sample) -> bool:

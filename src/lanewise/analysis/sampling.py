@@ -19,7 +19,8 @@ Sample = np.ndarray[Any, Any]
 Known = dict[str, Sample | None]
 WARP = 32
 BLOCKS, WARPS, PARTS = 4, 4, 2  # how many of each are looked at, spread evenly
-SCATTERED = 32  # blocks of an index space, of which a few in a hundred have an edge
+SCATTERED = 64  # blocks of an index space, of which a few in a hundred have an edge
+NEIGHBOURS = 8  # of their warps, which lie side by side
 GOLDEN = 0.6180339887498949
 
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -53,11 +54,10 @@ def sample_threads(threads: int, blocks: int, parts: int, *, in_rows: bool = Fal
     """The coordinates of some warps of a launch, by the names of the IR: `@thread`, `@block`,
     `@part`. in_rows: the blocks are those of an index space, whose rows begin and end at edges.
     """
-    warps = -(-threads // WARP)
     block, part, warp = np.meshgrid(
         _scattered(blocks) if in_rows else _spread(blocks, BLOCKS),
         _spread(parts, PARTS),
-        _spread(warps, WARPS),
+        sample_warps(threads, in_rows=in_rows),
         indexing="ij",
     )
     lanes = np.arange(min(threads, WARP), dtype=np.int64)
@@ -67,6 +67,17 @@ def sample_threads(threads: int, blocks: int, parts: int, *, in_rows: bool = Fal
         "@block": block.reshape(column),
         "@part": part.reshape(column),
     }
+
+
+def sample_warps(threads: int, *, in_rows: bool) -> Sample:
+    """The warps of a block that are looked at: for an index space side by side, so that what
+    several of them read is seen.
+    """
+    warps = -(-threads // WARP)
+    if not in_rows:
+        return _spread(warps, WARPS)
+    taken = min(warps, NEIGHBOURS)
+    return (warps - taken) // 2 + np.arange(taken)
 
 
 def sample_range(extent: int) -> Sample:

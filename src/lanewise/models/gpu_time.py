@@ -11,7 +11,7 @@ from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import SECTOR, KernelWork, Region, RegionAccess
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import RooflineBound, bound_of, footprint, scratch_bytes
-from lanewise.runtime.occupancy import Occupancy, resident
+from lanewise.runtime.occupancy import LIMITS, Occupancy, resident
 
 WARP = 32
 # Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md
@@ -22,6 +22,13 @@ PEAK = 0.88
 # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
 SHARED_LOAD_SLOTS = 2.0
 TILE_CYCLES = 500.0  # until a tile is loaded, when nothing else runs (16,384 bodies, tiles of 256)
+# The next three: naive array kernels of even seeds on an NVIDIA H200 (design note 64).
+# the share of array kernels: tiles of registers read their operands unevenly, and a warp computes
+# addresses, waits for its loads and stores in phases
+PEAK_OF_ARRAYS = 0.78
+# issue slots of a load or store of global memory, whose address has 64 bits
+GLOBAL_ACCESS_SLOTS = 1.5
+FURTHER_CYCLES = 70.0  # of each further load that a thread brings to the tile
 # for blocks of several warps; of one warp, which only has to keep together
 BARRIER_CYCLES = {True: 100.0, False: 20.0}
 # units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
@@ -32,11 +39,12 @@ INDEPENDENT_TURNS = 16
 # until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
 START_SECONDS = 1e-6
 # Calibrated with copies and sums of rows of 64 MB to 2 GB on an NVIDIA H200, which take 3.6 us and
-# what their bytes take: until memory is as busy as it can be, and from then on to the end
-MEMORY_START = 2.2e-6
+# what their bytes take, and the naive array kernels of even seeds: until memory is as busy as it
+# can be, and from then on to the end
+MEMORY_START = 3.2e-6
 # how sharply computing and memory turn from one that decides into both: warps that wait for memory
 # compute nothing (naive array kernels of even seeds, design note 64)
-OVERLAP = 3.0
+OVERLAP = 2.4
 # Calibrated with bench/results/optimiser_cuda.md (gathered):
 # what memory moves for one place that data tell, beyond the cache: bursts of 64 bytes, three
 # quarters of the rate
@@ -46,6 +54,9 @@ CACHED_GATHER = 2.8  # times the bytes, where the cache holds the array
 # sites):
 # times more that the L2 cache does for a sector of which next to nothing is written at once
 PART_OF_A_SECTOR = 1.5
+# Not of stores to this many lines of 128 bytes: the next ones fill them before they are written
+# (naive array kernels of even seeds, design note 64).
+LINES_JOINED = 5
 # Not fitted:
 # cycles of a load that a loop starts with, here or in the L1 cache
 LOAD_LATENCY = {"shared": 30.0, "global": 40.0}
@@ -80,6 +91,11 @@ def unit_cycles(
     often) of one warp.
     """
     i = instructions
+    # Tests have one pipe. Choices are also made where products are, once tests and choices are more
+    # than twice these, and sums of integers wherever less is to do: NVRTC 13.5 for sm_90.
+    tested = i["compare"] + i["extreme"] + i["select"]
+    moved = min(i["select"], max(0.0, (tested - 2 * i.unit("fp32")) / 3))
+    tested -= moved
     wavefronts = {"shared": 0.0, "global": 0.0}
     for access, times in accesses:
         wavefronts[access.space] += times * access.wavefronts
@@ -89,9 +105,7 @@ def unit_cycles(
         "fp64": i.unit("fp64") * WARP / device.fp64_lanes,
         "special": i["special"] * WARP / device.special_lanes
         + i["wide conversion"] * WARP / device.wide_conversion_lanes,
-        "integer": (i["integer"] + i["compare"] + i["select"] + i["extreme"])
-        * WARP
-        / device.int_lanes,
+        "integer": max(tested, (tested + moved + i["integer"]) / 2) * WARP / device.int_lanes,
         "conversion": i["conversion"] * WARP / device.conversion_lanes,
         "shared memory": (wavefronts["shared"] + i["shuffle"])
         * 128
@@ -105,17 +119,26 @@ def busy_cycles(units: dict[str, float], instructions: Instructions, device: Dev
     several are busy.
     """
     loads = (SHARED_LOAD_SLOTS - 1) * instructions["shared load"] / device.schedulers
+    through_l1 = instructions["global load"] + instructions["global store"]
+    loads += (GLOBAL_ACCESS_SLOTS - 1) * through_l1 / device.schedulers
     return sum((c + loads * (u == "issue")) ** NORM for u, c in units.items()) ** (1 / NORM)
 
 
 def memory_seconds(
-    work: KernelWork, counts: dict[str, float], device: DeviceModel, warps_per_block: int
+    work: KernelWork,
+    counts: dict[str, float],
+    device: DeviceModel,
+    warps_per_block: int,
+    l1_bytes: float,
 ) -> dict[str, float]:
-    """Seconds that the L2 cache and memory need for the whole kernel."""
+    """Seconds that the L2 cache and memory need for the whole kernel. l1_bytes: what a block has of
+    the cache of its multiprocessor.
+    """
     warps = work.blocks * warps_per_block
     l2, memory = 0.0, 0.0
     traffic: dict[str, float] = {}
     for r in work.regions:
+        held = sum(r.together.values()) * warps_per_block * SECTOR
         shared_by = {a.buffer: a.pattern for a in r.accesses if a.space == "global"}
         for key, sectors in r.sectors.items():
             array = key.partition("/")[0]
@@ -123,8 +146,10 @@ def memory_seconds(
             # One place for all threads: the warps of a block find it in their L1 cache.
             filtered = warps_per_block if same and all(p == "broadcast" for p in same) else 1
             moved = r.executions * sectors * warps * SECTOR
+            # what a warp of the block has brought, the others find in that cache
+            once = r.together.get(key, sectors) if held <= l1_bytes and filtered == 1 else sectors
             requested = (
-                moved
+                r.executions * once * warps * SECTOR
                 if key.endswith("/read")
                 else r.executions * _store_sectors(work, r, key) * warps * SECTOR
             )
@@ -152,7 +177,9 @@ def _store_sectors(work: KernelWork, region: Region, key: str) -> float:
     ]
     # Places that depend on data have a separate price (`CACHED_GATHER`).
     filled = (
-        1.0 if a.pattern == "gathered" else min(1.0, a.bytes * WARP / (a.sectors * SECTOR))
+        1.0
+        if a.pattern == "gathered" or a.lines <= LINES_JOINED
+        else min(1.0, a.bytes * WARP / (a.sectors * SECTOR))
         for a in stores
     )
     return sum(
@@ -183,16 +210,16 @@ def kernel_time(
     inner = work.inner_loop
     busy = busy_cycles(cycles, work.instructions, device)
     meeting = BARRIER_CYCLES[warps_per_block > 1]
-    waits = sum(
-        r.executions * (r.stages * TILE_CYCLES + r.barriers * meeting) for r in work.regions
-    )
+    waits = sum(r.executions * (_staging(r.stages) + r.barriers * meeting) for r in work.regions)
+    peak = PEAK_OF_ARRAYS if work.kernel.pattern.over_points else PEAK
     total = 0.0
     for blocks, times in ((at_once, on_one // at_once), (on_one % at_once, 1)):
         if blocks and times:
-            rate = _reached(inner, blocks * warps_per_block, device)
+            rate = _reached(inner, blocks * warps_per_block, device, peak)
             total += times * (blocks * warps_per_block * busy / rate + waits / blocks)
     compute = total / device.clock_hz
-    outside = memory_seconds(work, counts, device, warps_per_block)
+    held = (device.limits or LIMITS[device.arch]).shared_bytes / at_once - shared_bytes
+    outside = memory_seconds(work, counts, device, warps_per_block, held)
     beyond = outside["memory"] * device.memory_bandwidth / device.l2_bytes
     starting = outside["memory"] + MEMORY_START * min(1.0, beyond)
     waited = max(outside["l2"], starting)
@@ -214,21 +241,26 @@ def kernel_time(
     )
 
 
-def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
+def _staging(loads: int) -> float:
+    """Cycles until what a thread brings to a tile by so many loads is there."""
+    return TILE_CYCLES + (loads - 1) * FURTHER_CYCLES if loads else 0.0
+
+
+def _reached(inner: Region | None, warps: float, device: DeviceModel, peak: float) -> float:
     """The share of a multiprocessor that `warps` warps keep busy, from 0 to 1: latency has to be
-    covered by others' work.
+    covered by others' work. peak: what enough of them reach.
     """
     if inner is None:
-        return PEAK
+        return peak
     spaces = {a.space for a in inner.accesses if not a.write}
     latency = inner.latency + max((LOAD_LATENCY[s] for s in spaces), default=0.0)
     turns = 1.0 if inner.instructions["branch"] > 1 else min(inner.unroll, INDEPENDENT_TURNS)
     units = unit_cycles(inner.instructions, [(a, 1.0) for a in inner.accesses], device)
     body = busy_cycles(units, inner.instructions, device) * turns
     if not body:  # a loop that computes nothing has no latency to cover
-        return PEAK
+        return peak
     covered = warps * body / (latency + body * device.schedulers)
-    return (PEAK**-HIDING + max(covered, 1e-9) ** -HIDING) ** (-1 / HIDING)
+    return (peak**-HIDING + max(covered, 1e-9) ** -HIDING) ** (-1 / HIDING)
 
 
 def accesses_of(work: KernelWork) -> dict[str, float]:

@@ -60,8 +60,8 @@ def bound_in_sequence(bounds: list[RooflineBound]) -> RooflineBound:
 
 
 def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
-    """Bytes of one buffer of an array, by its key in `Region.sectors`; None when its length is not
-    known.
+    """Bytes of one buffer of an array, by its key in `Region.sectors`, without rows that nothing
+    accesses; None when its length is not known.
     """
     name, number, _ = key.split("/")
     kernel = work.kernel
@@ -69,11 +69,10 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
     if array is None or name in {s.array for s in kernel.scratch}:
         return None
     length = length_of(kernel, array, counts)
-    return (
-        None
-        if length is None
-        else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
-    )
+    if length is None:
+        return None
+    whole = float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+    return whole * work.reached.get(key, 1.0)
 
 
 def scratch_bytes(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
