@@ -149,6 +149,33 @@ def test_copies_between_devices(gpus: Recorder, current: int) -> None:
     assert gpus.number == current
 
 
+@pytest.mark.parametrize(
+    ("mem", "peers", "wanted"),
+    [("PooledMemory", True, True), ("PooledMemory", False, False), ("MemoryAsync", True, False)],
+)
+def test_gpus_reach_memory_that_peers_may_use(gpus: Recorder, mem: str, peers: bool, wanted: bool) -> None:
+    enabled: list[tuple[int, int]] = []
+
+    class Already(Exception):
+        status = cuda.PEER_ALREADY
+
+    def enable(peer: int) -> None:
+        enabled.append((gpus.number, peer))
+        raise Already
+
+    runtime = gpus.cuda.runtime
+    runtime.deviceCanAccessPeer, runtime.deviceEnablePeerAccess = (lambda one, other: peers), enable
+    runtime.CUDARuntimeError = Already
+    cuda._has_peer.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    memory_of = type(mem, (), {})
+    array = SimpleNamespace(data=SimpleNamespace(device_id=1, mem=memory_of()))
+    with cuda.together(["cuda:0", "cuda:1"]):
+        assert cuda.reaches("cuda:1", array)  # its own
+        assert cuda.reaches("cuda:0", array) is wanted
+    assert enabled == [(0, 1)] * wanted
+    cuda._has_peer.cache_clear()  # pyright: ignore[reportPrivateUsage]
+
+
 # ------------------------------------------------------------ copies while kernels run
 
 Done = frozenset[tuple[int, str, int]]

@@ -41,10 +41,9 @@ class Sender:
         self.kernel.launch(self.grid, self.arguments)
 
 
-def sends_rows(source: str, target: str) -> bool:
-    """Whether kernels of one device reach the memory of the other one."""
-    on_host = (get_device(d).target.host_memory for d in (source, target))
-    return not any(on_host) and cuda.reaches(source, target)
+def sends_rows(device: str, to: Any) -> bool:
+    """Whether kernels of a device reach an array."""
+    return not get_device(device).target.host_memory and cuda.reaches(device, to)
 
 
 def text_of(row: int, places: tuple[int, ...]) -> tuple[int, str]:

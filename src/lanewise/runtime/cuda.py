@@ -195,14 +195,21 @@ def preferred_stream() -> Any:
 
 
 PEER_ALREADY = 704  # `cudaErrorPeerAccessAlreadyEnabled`
+# memory, by the class that CuPy has for it, that peers reach only if its owner lets them
+CLOSED = ("MemoryAsync", "UnownedMemory", "PythonFunctionAllocatorMemory")
+
+
+def reaches(device: str, array: Any) -> bool:
+    """Whether kernels of a device may use an array on any GPU, from now on."""
+    other = device_of(array)
+    if device == other:
+        return True
+    return type(array.data.mem).__name__ not in CLOSED and _has_peer(device, other)
 
 
 @cache
-def reaches(device: str, other: str) -> bool:
-    """Whether kernels of a device may use the memory of another one, from now on."""
+def _has_peer(device: str, other: str) -> bool:
     runtime, peer = cupy().cuda.runtime, cuda_number(other)
-    if device == other:
-        return True
     if not runtime.deviceCanAccessPeer(cuda_number(device), peer):
         return False
     with use(device):

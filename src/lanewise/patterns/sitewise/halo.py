@@ -187,7 +187,7 @@ class GhostEnd:
     def reaches(self, target: GhostEnd) -> bool:
         """Whether its device can write to the places of another one."""
         listed = not isinstance(self.elements, slice) and not isinstance(target.elements, slice)
-        return listed and sends_rows(self.device, target.device)
+        return listed and sends_rows(self.device, target.array)
 
     def written_to(self, target: GhostEnd) -> Written:
         """What copies them to those of another one, which it reaches."""
