@@ -13,7 +13,7 @@ from lanewise.patterns.sitewise import split_ghosts
 from lanewise.patterns.sitewise.split_ghosts import Ghosts, touched_by_halves
 from lanewise.patterns.sitewise.streaming import FORMS, TWO_COPIES
 from lanewise.runtime import cuda, exchange, memory
-from lanewise.runtime.exchange import Move, Moves, Puts, Written
+from lanewise.runtime.exchange import Move, Moves, PeerWrite, Puts
 
 
 class Recorder:
@@ -210,7 +210,7 @@ def test_the_rest_of_a_step_does_not_wait_for_copies(gpus: Recorder, form: Any, 
     def exchange_of(n: int) -> Any:
         pairs = [(s, t) for s in DEVICES for t in DEVICES if s != t]
         if written:
-            return Puts(tuple(Written(s, t, lambda n=n: gpus.put("put", n), 1) for s, t in pairs))
+            return Puts(tuple(PeerWrite(s, t, lambda n=n: gpus.put("put", n), 1) for s, t in pairs))
         moves = Moves(tuple(Move(s, lambda n=n: taken(n), t, rooms[t]) for s, t in pairs))
 
         def columns() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime import cuda
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, bring
 
@@ -39,11 +38,6 @@ class Sender:
 
     def __call__(self) -> None:
         self.kernel.launch(self.grid, self.arguments)
-
-
-def sends_rows(device: str, to: Any) -> bool:
-    """Whether kernels of a device reach an array."""
-    return not get_device(device).target.host_memory and cuda.reaches(device, to)
 
 
 def text_of(row: int, places: tuple[int, ...]) -> tuple[int, str]:

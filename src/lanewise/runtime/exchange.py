@@ -142,7 +142,7 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
+class PeerWrite:
     """What a device writes to the memory of another one, or its own. run: puts it on the stream of
     `source`.
     """
@@ -159,7 +159,7 @@ class Puts:
     written.
     """
 
-    writes: tuple[Written, ...]
+    writes: tuple[PeerWrite, ...]
 
     @property
     def nbytes(self) -> int:

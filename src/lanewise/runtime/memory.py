@@ -302,7 +302,16 @@ def together(devices: Iterable[str]) -> AbstractContextManager[Any]:
     return cuda.together(names) if names else nullcontext()
 
 
-def aside(devices: Iterable[str], work: Callable[[], object]) -> cuda.Landed:
+Landed = cuda.Landed
+"""Work that devices do aside, and what waits for it."""
+
+
+def reaches(device: str, array: Any) -> bool:
+    """Whether kernels of a device may use an array on any GPU, from now on."""
+    return not get_device(device).target.host_memory and cuda.reaches(device, array)
+
+
+def aside(devices: Iterable[str], work: Callable[[], object]) -> Landed:
     """Put work of devices on their streams for copies, which do not wait for what follows, nor does
     that wait for them until `Landed.wait`. On the host it is done at once.
     """
@@ -310,7 +319,7 @@ def aside(devices: Iterable[str], work: Callable[[], object]) -> cuda.Landed:
     if names:
         return cuda.aside(names, work)
     work()
-    return cuda.Landed()
+    return Landed()
 
 
 DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can read too

@@ -16,11 +16,11 @@ from lanewise.language.types import Scalar
 from lanewise.launch.sent import Sent
 from lanewise.patterns.sitewise.blocks import Block, Cut, Place, Span, Whole, sites_of
 from lanewise.patterns.sitewise.streaming import Phase
-from lanewise.primitives.sent_rows import sender, sends_rows
+from lanewise.primitives.sent_rows import sender
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of
-from lanewise.runtime.exchange import Move, Moves, Puts, Written
-from lanewise.runtime.memory import address, array_module, bring, on
+from lanewise.runtime.exchange import Move, Moves, PeerWrite, Puts
+from lanewise.runtime.memory import address, array_module, bring, on, reaches
 from lanewise.runtime.mesh import Mesh
 from lanewise.runtime.transport import Transport
 
@@ -187,13 +187,13 @@ class GhostEnd:
     def reaches(self, target: GhostEnd) -> bool:
         """Whether its device can write to the places of another one."""
         listed = not isinstance(self.elements, slice) and not isinstance(target.elements, slice)
-        return listed and sends_rows(self.device, target.array)
+        return listed and reaches(self.device, target.array)
 
-    def written_to(self, target: GhostEnd) -> Written:
+    def written_to(self, target: GhostEnd) -> PeerWrite:
         """What copies them to those of another one, which it reaches."""
         ends = self.array, self.elements, target.array, target.elements
         nbytes = len(self.elements) * self.array[:1].nbytes
-        return Written(self.device, target.device, sender(self.device, *ends), nbytes)
+        return PeerWrite(self.device, target.device, sender(self.device, *ends), nbytes)
 
     def room(self, module: Any) -> Any:
         """An array for them."""
@@ -242,7 +242,7 @@ class GhostExchange:
     def of(pieces: Sequence[GhostPiece], transport: Transport, law: GhostLaw) -> GhostExchange:
         """pieces: of all parts, in the same order on every process. law: what they are."""
         moves: list[Move] = []
-        writes: list[Written] = []
+        writes: list[PeerWrite] = []
         arrivals: list[GhostArrival] = []
         sent: list[tuple[int, GhostEnd]] = []
         received: list[GhostArrival] = []

@@ -14,7 +14,7 @@ from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.halo import GhostExchange, array_exchange
 from lanewise.patterns.sitewise.kinds import AXES
-from lanewise.patterns.sitewise.split_ghosts import Bring, Send, Touched
+from lanewise.patterns.sitewise.split_ghosts import Bring, Send, SitesTouched
 from lanewise.patterns.sitewise.split_sites import SplitSites
 from lanewise.patterns.sitewise.values import Observed, SiteValues, shape_of
 from lanewise.profiling.lanes import LaneSpan, WatchedWork, until_done
@@ -40,7 +40,7 @@ class SplitCall:
     stage: str
     sites: SplitSites
     works: tuple[Work, ...]
-    touched: Touched | None = None
+    touched: SitesTouched | None = None
     faces: bool = False
 
     def __call__(self) -> None:

@@ -23,9 +23,8 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.blocks import Cut, Span
 from lanewise.patterns.sitewise.halo import GhostExchange, leaves_needed
 from lanewise.patterns.sitewise.streaming import Form, Phase
-from lanewise.runtime.cuda import Landed
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import aside, together
+from lanewise.runtime.memory import Landed, aside, together
 
 LEAST_MOVED = 8 << 30
 """Bytes that a step of a part reads and writes, from which on it is cut in two on GPUs: shorter
@@ -47,13 +46,13 @@ Place = tuple[Region, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class SitesTouched:
     """What a task reads and writes of the populations of some sites."""
 
     reads: frozenset[Place]
     writes: frozenset[Place]
 
-    def meets(self, other: Touched) -> bool:
+    def meets(self, other: SitesTouched) -> bool:
         """Whether one of them has to be done before the other one begins."""
         return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
 
@@ -62,7 +61,7 @@ class Touched:
 class UnderWay:
     """Ghosts on their way, and the end of it."""
 
-    touched: Touched
+    touched: SitesTouched
     landed: Landed
 
 
@@ -83,7 +82,7 @@ class Ghosts:
         self.wait_for(None)
         self.there = None
 
-    def wait_for(self, touched: Touched | None) -> None:
+    def wait_for(self, touched: SitesTouched | None) -> None:
         """Let what follows, which touches this, wait for what is under way. None: everything."""
         meeting = [u for u in self._under_way if touched is None or u.touched.meets(touched)]
         if not meeting:
@@ -101,7 +100,7 @@ class Ghosts:
             for device in u.landed.events
         }
 
-    def send(self, exchange: GhostExchange, touched: Touched) -> None:
+    def send(self, exchange: GhostExchange, touched: SitesTouched) -> None:
         """Bring ghosts while what follows runs."""
         self.there = None
         landed = aside(self.devices, exchange)
@@ -151,7 +150,7 @@ class Send:
 
     ghosts: Ghosts
     exchange: GhostExchange
-    touched: Touched
+    touched: SitesTouched
 
     def __call__(self) -> None:
         self.ghosts.send(self.exchange, self.touched)
@@ -161,7 +160,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
+class StepHalves:
     """Layers of a part, counted with ghosts: those of `faces` are updated before the `inner`
     ones.
     """
@@ -170,7 +169,9 @@ class Halves:
     inner: slice
 
 
-def halves_of(span: Span, lattice: Lattice, phase: Phase, following: Phase, thick: int) -> Halves:
+def halves_of(
+    span: Span, lattice: Lattice, phase: Phase, following: Phase, thick: int
+) -> StepHalves:
     """The layers that a step updates, of a part that is a slab. span: what it has along the slowest
     axis. thick: at least so many at a face.
 
@@ -189,10 +190,12 @@ def halves_of(span: Span, lattice: Lattice, phase: Phase, following: Phase, thic
         faces.append(slice(own.start - ghosts, inner.start))
     if above:
         faces.append(slice(inner.stop, own.stop + ghosts))
-    return Halves(tuple(faces), inner)
+    return StepHalves(tuple(faces), inner)
 
 
-def touched_by_halves(form: Form, phase: Phase, step: int) -> tuple[Touched, Touched, Touched]:
+def touched_by_halves(
+    form: Form, phase: Phase, step: int
+) -> tuple[SitesTouched, SitesTouched, SitesTouched]:
     """What the faces of a step, the copies behind them, and the other layers touch."""
     now, then = step % form.buffers, (step + 1) % form.buffers
 
@@ -201,9 +204,9 @@ def touched_by_halves(form: Form, phase: Phase, step: int) -> tuple[Touched, Tou
 
     written = places(then, "sent", "inner", *(("ghosts",) if phase.put_links else ()))
     return (
-        Touched(places(now, "ghosts", "sent", "inner"), written),
-        Touched(places(then, "sent"), places(then, "ghosts")),
-        Touched(
+        SitesTouched(places(now, "ghosts", "sent", "inner"), written),
+        SitesTouched(places(then, "sent"), places(then, "ghosts")),
+        SitesTouched(
             places(now, "inner", *(("sent",) if phase.load_links else ())), places(then, "inner")
         ),
     )

@@ -21,8 +21,8 @@ from lanewise.patterns.sitewise.split_calls import (
 )
 from lanewise.patterns.sitewise.split_ghosts import (
     Bring,
-    Halves,
     Send,
+    StepHalves,
     halves_of,
     is_cut_in_two,
     touched_by_halves,
@@ -178,7 +178,7 @@ def _halves(
     if not all(c.inner.stop - c.inner.start >= thick for c in cuts):
         return None
 
-    def calls(layers_of: Callable[[Halves], Sequence[slice]]) -> Beside:
+    def calls(layers_of: Callable[[StepHalves], Sequence[slice]]) -> Beside:
         return Beside(
             tuple(
                 kernels.step(part, step, fresh, own, plan, layers)
