@@ -200,6 +200,24 @@ def pasts(log: list[tuple[int, str, int]]) -> dict[tuple[int, str, int], Done]:
     return found
 
 
+def test_a_profile_sees_copies_that_are_under_way(gpus: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    ghosts, passed = Ghosts(DEVICES), set[int]()
+    monkeypatch.setattr(cuda, "has_passed", lambda event: event.number in passed)
+    _, sent, rest = touched_by_halves(TWO_COPIES, TWO_COPIES.phases[0], 0)
+    nothing: Any = lambda: None  # noqa: E731
+    with ghosts.running(True):
+        assert ghosts.lanes() == {}
+        ghosts.send(nothing, sent)
+        ghosts.wait_for(rest)
+        lanes = ghosts.lanes()
+        assert list(lanes) == ["cuda:0, copies", "cuda:1, copies"]
+        assert [busy() for busy in lanes.values()] == [True, True]
+        passed |= set(range(gpus.events))
+        assert [busy() for busy in lanes.values()] == [False, False]
+        ghosts.wait_for(None)
+        assert ghosts.lanes() == {}
+
+
 @pytest.mark.parametrize("form", [*FORMS.values(), TWO_COPIES], ids=lambda form: form.name)
 @pytest.mark.parametrize("written", [True, False])
 def test_the_rest_of_a_step_does_not_wait_for_copies(gpus: Recorder, form: Any, written: bool) -> None:
