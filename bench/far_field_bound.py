@@ -20,10 +20,10 @@ from lanewise.derivatives.expansions.operators import Operators
 from lanewise.ir import nodes as ir
 from lanewise.loops.orders import searched_launches
 from lanewise.models.devices import DeviceModel
-from lanewise.patterns.search.tree.group import GROUP_SIZE
 from lanewise.patterns.search.tree.nodes import RECORDS, ROUNDING
 from lanewise.patterns.search.tree.pairs import ROOM
 from lanewise.patterns.search.tree.shape import TreeShape
+from lanewise.patterns.search.tree.ways import group_size
 from lanewise.sims.common.devices import to_host
 
 GROUPS = 2000  # that are looked at
@@ -50,7 +50,7 @@ def met(call: lw.Call, search: lw.Tree, position: Array) -> Met:
     """Of a bound call that has run, whose targets are its sources (positions float32)."""
     (searched,) = searched_launches(call)
     memory: Mapping[str, Any] = {n: d for p in searched.launches.pieces for n, d in p.kept}
-    shape = TreeShape(len(position), search.leaf)
+    shape, size = TreeShape(len(position), search.leaf), group_size(call.compiled.reference)
     whole = to_host(memory[RECORDS]).view(np.float32).reshape(shape.nodes, -1)
     centre, radius = np.array(whole[:, :3]), np.array(whole[:, 3])
     order = to_host(searched.structure.order)
@@ -59,16 +59,16 @@ def met(call: lw.Call, search: lw.Tree, position: Array) -> Met:
     lists, lengths = np.zeros((1, ROOM), np.int32), np.ones(1, np.int32)
     shared, node_of = np.zeros(1, np.int64), np.zeros(shape.leaves, np.int32)
     if search.method == "dual":
-        assert search.leaf == GROUP_SIZE  # a group of targets is a leaf
+        assert search.leaf == size  # a group of targets is a leaf
         lists, lengths = (np.zeros(s, np.int32) for s in ((shape.nodes, ROOM), shape.nodes))
         parents = np.asarray(shape.parents, np.int32)
         pairs_of_groups(centre, radius, leaves, parents, lists, lengths, shared, theta2, grid=1)
         node_of = np.flatnonzero(leaves == 1).astype(np.int32)
-    groups = np.unique(np.linspace(0, -(-len(places) // GROUP_SIZE) - 1, GROUPS).astype(np.int32))
+    groups = np.unique(np.linspace(0, -(-len(places) // size) - 1, GROUPS).astype(np.int32))
     found = np.zeros((len(groups), 2), np.int32)
     walked(
         places, centre, radius, leaves, groups, lists, lengths, node_of, found, theta2,
-        search.leaf, search.method == "dual", grid=len(groups),
+        search.leaf, size, search.method == "dual", grid=len(groups),
     )  # fmt: skip
     near, far = found.mean(axis=0)
     return Met(float(near), float(far), float(shared[0]) / len(places))
@@ -79,12 +79,12 @@ def walked(
     g: lw.index, places: lw.Array2[lw.f32], centre: lw.Array2[lw.f32], radius: lw.Array1[lw.f32],
     leaves: lw.Array1[lw.i32], groups: lw.Array1[lw.i32], lists: lw.Array2[lw.i32],
     lengths: lw.Array1[lw.i32], node_of: lw.Array1[lw.i32], found: lw.Array2[lw.i32],
-    theta2: lw.f32, leaf: lw.i32, paired: lw.bool,
+    theta2: lw.f32, leaf: lw.i32, size: lw.i32, paired: lw.bool,
 ):  # fmt: skip
-    """What a group of 32 targets meets: pairs of each, and groups."""
+    """What a group of so many targets meets: pairs of each, and groups."""
     group = groups[g]
-    begin = group * 32
-    end = lw.min(begin + 32, len(places))
+    begin = group * size
+    end = lw.min(begin + size, len(places))
     own = 0
     if paired:
         own = node_of[group]

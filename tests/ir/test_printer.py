@@ -87,3 +87,5 @@ def test_the_least_of_a_warp():
     least = ir.Least("$walk.gap2", ir.Local("$walk.own2", F32))
     inside = ir.If(ir.Local("$far", BOOL), (least,))
     assert print_block((inside,)) == "  if $far:\n    $walk.gap2 = least $walk.own2 of the warp"
+    two = ir.Least("$walk.gap2", ir.Local("$own#0", F32), (ir.Local("$own#1", F32),))
+    assert print_block((two,)) == "  $walk.gap2 = least $own#0, $own#1 of the warp"

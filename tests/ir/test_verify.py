@@ -338,6 +338,8 @@ def test_groups_that_are_no_warps():
 def test_the_least_of_what_and_where():
     whole = ir.Least("$found", ir.Local("$near", I32))
     assert message(verify_kernel, lanes(whole)).splitlines()[0] == "kernel k: the least of i32 in"
+    mixed = ir.Least("$found", OWN, (ir.Local("$near", I32),))
+    assert message(verify_kernel, lanes(mixed)).splitlines()[0] == "kernel k: the least of f32 and i32 in"
     alone = kernel(ir.Assign("$own", HALF), LEAST)
     assert message(verify_kernel, alone).splitlines()[0] == "kernel k: Least without blocks of whole warps in"
     odd = message(verify_kernel, lanes(ir.Least("$near", OWN))).splitlines()[0]

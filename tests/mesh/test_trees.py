@@ -16,7 +16,8 @@ from lanewise import Mesh
 from lanewise.patterns.mesh_launch import MeshLaunch
 from lanewise.patterns.search import picker
 from lanewise.patterns.search.tree import pairs
-from lanewise.patterns.search.tree.dealt import LEAST, Dealt, dealt_height
+from lanewise.patterns.search.tree.dealt import BLOCK, LEAST, Dealt, dealt_height
+from lanewise.patterns.search.tree.group import GROUP_SIZE, LARGEST
 from lanewise.patterns.search.tree.shape import TreeShape
 from lanewise.runtime.host_device import HostDevice
 from lanewise.support.errors import ArgumentError, DeviceError, FarFieldWarning
@@ -92,18 +93,19 @@ def alike(found: Any, wanted: Any) -> None:
 # ------------------------------------------------------------ which groups
 
 
-@given(st.integers(0, 40 * LEAST), st.integers(1, 9), st.booleans())
-@example(LEAST, 2, False)
-@example(LEAST + 1, 2, True)
-def test_every_target_is_dealt_to_one_part(count: int, parts: int, pieces: bool) -> None:
+@given(st.integers(0, 40 * LEAST), st.integers(1, 9), st.booleans(), st.sampled_from([GROUP_SIZE, LARGEST]))
+@example(LEAST, 2, False, GROUP_SIZE)
+@example(LEAST + 1, 2, True, LARGEST)
+def test_every_target_is_dealt_to_one_part(count: int, parts: int, pieces: bool, group: int) -> None:
     dealt = (Dealt.in_pieces if pieces else Dealt.in_turn)(count, parts)
     blocks = [range(b, min(b + dealt.block, count)) for b in range(0, count, dealt.block)]
     for part in range(parts):
         own = blocks[part::parts]
         assert dealt.places(part) == sum(map(len, own)) <= dealt.room
         assert len(own) <= 1 or not pieces
-        numbers = dealt.values(part).values()
-        assert all(n >= 0 for n in numbers)
+        numbers = dealt.values(part, group)
+        assert all(n >= 0 for n in numbers.values())
+        assert numbers[BLOCK] * group == dealt.block
     assert dealt.block % LEAST == 0
     most = max(dealt.places(p) for p in range(parts))
     assert most - count / parts <= LEAST if not pieces else most <= dealt.block

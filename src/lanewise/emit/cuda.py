@@ -180,7 +180,12 @@ class _Writer:
             case ir.Shuffle():
                 self.put(f"{pad}{self.target(s, s.name)} = {self.shuffled(s)};")
             case ir.Least():
-                value = self.names(s.value.name)
+                value, least = (
+                    self.names(s.value.name),
+                    "fmin" if s.value.type.size == 8 else "fminf",
+                )
+                for other in s.others:
+                    value = f"{least}({value}, {self.names(other.name)})"
                 self.put(f"{pad}{self.target(s, s.name)} = lw_least({value});")
             case ir.Draw():
                 self.put(

@@ -104,6 +104,7 @@ class LaneWriter:
             case ir.Prefetch():
                 self.vectors.prefetch(self.values.pointer(s.buffer, s.index))
             case ir.Least():
+                assert not s.others  # of threads that have several targets
                 value = self.vectors.least(self.values.register(s.value), s.value.type)
                 self.writer.assign(s.name, value, s.value.type)
             case ir.Shuffle():

@@ -65,15 +65,14 @@ class Shuffle(StatementNode):
 @dataclass(frozen=True, slots=True)
 class Least(StatementNode):
     """Every thread of a warp, or lane of SIMD registers, takes into `name` the least number that
-    `value` is in any of them; what is no number is left out.
+    `value`, or one of the `others` of its type, is in any of them; what is no number is left out.
 
     All of them come to it together: what decides about it is the same in all (`ir/warps.py`).
     """
 
-    form: ClassVar[str] = "{name} = least {value} of the warp"
-
     name: Declared
     value: Local
+    others: tuple[Local, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ touch, one of them to write it, with no barrier in between.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -77,6 +78,11 @@ class Interpreter:
         """What it does with its memory."""
         return Accesses(self.kernel, self.env, self.arrays, self.buffers, self.races)
 
+    @cached_property
+    def _asked(self) -> int:
+        """How many threads ask each other: a warp, or all lanes of a kernel without blocks."""
+        return sys.maxsize if self.kernel.grid is None else WARP
+
     def run(self) -> None:
         """Run every element, or every thread of every block."""
         self.races.forget()
@@ -139,9 +145,9 @@ class Interpreter:
         # warps meet nowhere: one after the other
         if any(_is_of_a_warp(s) for s in statements(body)):
             shared.apart = True
-            for first in range(0, len(threads), WARP):
+            for first in range(0, len(threads), self._asked):
                 shared.touched.clear()
-                _together(threads[first : first + WARP], shared)
+                _together(threads[first : first + self._asked], shared)
         else:
             _together(threads, shared)
         if any(copy for groups in shared.copies.values() for copy in groups):
@@ -232,10 +238,14 @@ class Interpreter:
                 env[s.name] = shared.exchanged[s.name, source]
                 yield True
             case ir.Least():
-                shared.exchanged[s.name, me] = env[s.value.name]
+                values = [env[x.name] for x in (s.value, *s.others)]
+                shared.exchanged[s.name, me] = np.fmin.reduce(np.array(values, s.value.type.dtype))
                 yield True
-                first = me // WARP * WARP
-                others = [shared.exchanged[s.name, n] for n in range(first, first + WARP)]
+                others = [
+                    x
+                    for (name, of), x in shared.exchanged.items()
+                    if name == s.name and of // self._asked == me // self._asked
+                ]
                 env[s.name] = np.fmin.reduce(np.array(others, s.value.type.dtype))
                 yield True
             case ir.Draw():

@@ -135,6 +135,9 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
                 else f"{abs(s.distance)} {'behind' if s.distance > 0 else 'before'}"
             )
             return [f"{pad}{s.name} = {s.value.name} of {place} of {s.group}"]
+        case ir.Least():
+            values = ", ".join(x.name for x in (s.value, *s.others))
+            return [f"{pad}{s.name} = least {values} of the warp"]
         case ir.Apply():
             results = f"{', '.join(s.results)} = " if s.results else ""
             return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]

@@ -65,6 +65,8 @@ def _cooperate(s: ir.Cooperation, kernel: ir.Kernel, parallel: int) -> str:
     match s:
         case ir.Least() if not s.value.type.is_float:
             return f"the least of {s.value.type}"
+        case ir.Least() if other := next((x for x in s.others if x.type != s.value.type), None):
+            return f"the least of {s.value.type} and {other.type}"
         case ir.Least() if divided := divided_around(kernel.body, s):
             return f"not all threads of a warp come here: it depends on {divided[0]}"
         case ir.Shuffle():

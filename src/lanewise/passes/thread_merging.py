@@ -28,6 +28,8 @@ from lanewise.ir.traverse import (
     used_by,
     writes,
 )
+from lanewise.ir.warps import WARP
+from lanewise.language.types import Scalar
 from lanewise.passes.base import refuse
 
 MOST = 64  # targets: compilers take a minute for some hundred copies of a pair function
@@ -72,6 +74,20 @@ def apply(kernel: ir.Kernel, targets: int, lanes: int, *, in_turn: bool = False)
     )
 
 
+def merged(
+    body: ir.Block, variable: str, kind: Scalar, targets: int, varying: set[str]
+) -> ir.Block:
+    """The body of a loop over the threads of a warp, with so many targets for each of them: those
+    whose numbers are a warp apart. kind: of `variable`; varying: what depends on it.
+    """
+    thread = ir.Local(variable, kind)
+    starts = tuple(
+        ir.Assign(numbered(variable, r), build.add(thread, r * WARP)) for r in range(targets)
+    )
+    copies = _Merge(variable, ir.Literal(targets * WARP, kind), targets, varying, in_turn=False)
+    return (*starts, *copies.block(body))
+
+
 def _name(name: str, r: int, targets: int) -> str:
     return name if targets == 1 else numbered(name, r)
 
@@ -106,7 +122,7 @@ class _Merge:
         for repeated, group in groupby(block, self._is_repeated):
             run = tuple(group)
             if not repeated:
-                merged += (rewrite_statement(s, lambda e: e, self.block) for s in run)
+                merged += (self._single(s) for s in run)
                 continue
             together = (run,) if self.in_turn else tuple((s,) for s in run)
             merged += (
@@ -120,7 +136,15 @@ class _Merge:
 
     def _is_repeated(self, s: ir.Statement) -> bool:
         touched = used_by(s) | set(writes(s))
-        return bool(touched & self.varying)
+        return bool(touched & self.varying) and not isinstance(s, ir.Agreed)
+
+    def _single(self, s: ir.Statement) -> ir.Statement:
+        """What is the same for all targets. Threads agree on what is so of all that they have."""
+        if isinstance(s, ir.Agreed) and s.value.name in self.varying:
+            names = (_name(s.value.name, r, self.targets) for r in range(self.targets))
+            value, *others = (ir.Local(n, s.value.type) for n in names)
+            return replace(s, value=value, others=tuple(others))
+        return rewrite_statement(s, lambda e: e, self.block)
 
     def _copy(self, s: ir.Statement, r: int) -> ir.Block:
         names = {n: _name(n, r, self.targets) for n in self.varying}

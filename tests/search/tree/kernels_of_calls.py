@@ -80,6 +80,7 @@ class TreeCall:
     device: str = "cpu"
     accuracy: float | None = None
     pairs: bool = False
+    group: int = GROUP_SIZE
     plan: CompletePlan = NEUTRAL
 
     @cached_property
@@ -104,6 +105,7 @@ class TreeCall:
             self.targets is None,
             self.order,
             self.leaf,
+            self.group,
             estimated=self.accuracy is not None,
             pairs=self.pairs,
         )

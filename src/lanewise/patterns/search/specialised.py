@@ -261,7 +261,8 @@ class Specialiser:
         place = tuple(x for x in source.record.leaves if x.field == search.position)
         parts = shared_elements(target, source) is not None
         if isinstance(structure, TreeStructure):
-            both = sides[target_name], sides[source_name]
+            both, far = (sides[target_name], sides[source_name]), self._far_of(search)
+            assert far is not None
             order, leaf = structure.terms, structure.shape.leaf
             return TreeArguments(
                 *both,
@@ -270,6 +271,7 @@ class Specialiser:
                 identical,
                 order,
                 leaf,
+                far.group(index, place[0].type),
                 parts=parts,
                 estimated=structure.accuracy is not None,
                 pairs=structure.pairs,

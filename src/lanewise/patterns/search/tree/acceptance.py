@@ -28,12 +28,16 @@ FAR = ir.Local(own("far"), BOOL)
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Statements that decide it. theta: None for that of the call. lanes: targets are lanes."""
+    """Statements that decide it. size: targets of a group; targets: the number of all. theta: None
+    for that of the call. lanes: targets are lanes.
+    """
 
     operators: Operators | Proxies
     record: NodeRecord
     box: GroupBox | OwnPlace
     group: ir.Local
+    size: int
+    targets: ir.Expression
     theta: float | None
     estimated: bool
     lanes: bool
@@ -47,7 +51,7 @@ class Acceptance:
         if self.theta is not None:
             theta = ir.Literal(self.theta, self.precision)
         square = build.times(build.times(theta, theta), room)
-        limit = limit_of(self.group, self.record) if self.estimated else ()
+        limit = limit_of(self.group, self.size, self.targets, self.record) if self.estimated else ()
         return (ir.Assign(self._real("theta2").name, square), *limit)
 
     def test(self, node: ir.Local) -> ir.Block:

@@ -26,10 +26,11 @@ class TreeArguments:
     target, source: sorted copies, the position first. uniforms: of the call. position: the leaves
     of the position's field, one an axis. identical: targets and sources are one array, and one
     sorted copy; parts: they are different parts of one. tables: what the function reads by index.
-    order: of the expansions. leaf: elements of a leaf. estimated: nodes are far where the error
-    that is estimated of them is small enough (`estimates.py`), and not by their angle alone.
-    pairs: groups of sources meet groups of targets (`pairs.py`), and not each target. dealt: it
-    walks for some of the groups (`dealt.py`), and leaves their results in the order of the tree.
+    order: of the expansions. leaf: elements of a leaf. group: targets that take one way, so many
+    for each thread of a warp. estimated: nodes are far where the error that is estimated of them is
+    small enough (`estimates.py`), and not by their angle alone. pairs: groups of sources meet
+    groups of targets (`pairs.py`), and not each target. dealt: it walks for some of the groups
+    (`dealt.py`), and leaves their results in the order of the tree.
     """
 
     target: Side
@@ -39,6 +40,7 @@ class TreeArguments:
     identical: bool
     order: int
     leaf: int
+    group: int
     tables: tuple[tuple[str, ArrayType], ...] = ()
     parts: bool = False
     estimated: bool = False

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lanewise.analysis.far_field import FarProof, prove_far_field
+from lanewise.analysis.instructions import count_operations
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.derivatives.expansions.operators import Operators
 from lanewise.frontend.function import Lowered, Signature
@@ -39,6 +41,7 @@ from lanewise.patterns.search.tree.estimates import (
     cannot_estimate,
     estimate_buffers,
 )
+from lanewise.patterns.search.tree.group import GROUP_SIZE, LARGEST
 from lanewise.patterns.search.tree.moments import build_leaf_moments, build_parent_moments
 from lanewise.patterns.search.tree.nodes import RECORDS, node_record
 from lanewise.patterns.search.tree.pairs import (
@@ -72,6 +75,9 @@ if TYPE_CHECKING:
 
 
 KernelBuilder = Callable[[Operators, TreeArguments, Scalar], ir.Kernel]
+# operations of M2P on words of 32 bits up to which threads have two targets: with more they run out
+# of registers (float64), or gain nothing (Stokeslets of order 4)
+LIGHT = 1000
 DEGREE = 2  # of the polynomials, where no order is requested: 27 records a group in three axes
 
 
@@ -109,6 +115,23 @@ class FarFields:
     def takes_pairs(self) -> bool:
         """Whether groups of targets have expansions."""
         return isinstance(self.operators, Operators)
+
+    def group(self, index: Scalar, precision: Scalar) -> int:
+        """How many targets take one way together, of kernels that count in these: on a GPU two for
+        each thread of a warp, where it has the registers for them. A node is then asked for twice
+        as many, and a source loaded once for two. After pairs of groups little is left of either.
+        """
+        if index == t.I64 or self.search.method == "dual":
+            return GROUP_SIZE
+        words = precision.size // t.F32.size
+        return LARGEST if self._operations * words <= LIGHT else GROUP_SIZE
+
+    @cached_property
+    def _operations(self) -> int:
+        """Of what a group of sources is met by."""
+        of = self.operators
+        met = of.m2p() if isinstance(of, Operators) else self.lowered.function
+        return count_operations(met).total()
 
     def walk(self, arguments: TreeArguments, index: Scalar) -> ir.Kernel:
         """The kernel that meets near sources and far groups."""

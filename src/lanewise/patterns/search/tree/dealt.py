@@ -61,13 +61,13 @@ class Dealt:
         blocks = whole // self.parts + (part < whole % self.parts)
         return blocks * self.block + (rest if whole % self.parts == part else 0)
 
-    def values(self, part: int) -> dict[str, Any]:
-        """The numbers of a part's kernels."""
+    def values(self, part: int, group: int) -> dict[str, Any]:
+        """The numbers of a part's kernels, for groups of so many targets."""
         places = self.places(part)
         return {
             PART: part,
             PARTS: self.parts,
-            BLOCK: self.block // GROUP_SIZE,
+            BLOCK: self.block // group,
             COUNT: places,
             SAMPLE_BLOCK: self.block // LEAST,
             SAMPLE_COUNT: -(-places // GROUP_SIZE),

@@ -233,15 +233,26 @@ class Spread:
 # ---------------------------------------------------------------- the walk
 
 
-def limit_of(group: ir.Expression, record: NodeRecord) -> ir.Block:
-    """Once for a group: `$walk.limit`, and where the table begins."""
+def limit_of(group: ir.Local, size: int, targets: ir.Expression, record: NodeRecord) -> ir.Block:
+    """Once for a group: `$walk.limit`, and where the table begins. size: of the group, whose
+    strength is the least of the first target of each `GROUP_SIZE`; targets: the number of all.
+    """
     kind, strength = record.precision, ir.Local(own("strength"), F32)
+    strengths, each = size // GROUP_SIZE, list[ir.Statement]()
+    last = build.subtract(build.ceil_divide(targets, GROUP_SIZE), 1)
+    for n in range(strengths):
+        one = strength if not n else ir.Local(own(f"strength{n}"), F32)
+        place = build.add(build.multiply(group, strengths), n)
+        place = place if not n else build.minimum(place, last)
+        each.append(ir.LoadRecord(STRENGTHS, place, (("value", one.name),)))
+        if n:
+            each.append(ir.Assign(strength.name, build.minimum(strength, one)))
     root = record.local("radius")
     asked, size = _log2(ir.Local(ACCURACY, kind)), _log2(build.cast(strength, kind))
     allowed = ir.Binary("+", asked, size, kind)
     above = ir.Literal(float(ABOVE), kind)
     return (
-        ir.LoadRecord(STRENGTHS, group, (("value", strength.name),)),
+        *each,
         record.load(ir.Literal(0, group.type), ("radius",)),
         ir.Assign(TOP, ir.Binary("+", _log2(root), above, kind)),
         ir.Assign(own("walk.limit"), allowed),

@@ -20,6 +20,7 @@ from lanewise.patterns.search.tree.nodes import ROUNDING
 
 GROUP = own("group")  # the number of a group
 GROUP_SIZE = 32  # targets: a warp of a GPU, and on a CPU the lanes of a few SIMD registers
+LARGEST = 64  # targets of the largest groups: two of each thread of a warp
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,12 @@ class OwnPlace:
 
 @dataclass(frozen=True, slots=True)
 class GroupBox:
-    """Statements and expressions about the box of a group. position: the leaves of its field;
-    place: the position of a target, in variables.
+    """Statements and expressions about the box of a group. size: of its targets; position: the
+    leaves of its field; place: the position of a target, in variables.
     """
 
     group: ir.Local
+    size: int
     position: tuple[Leaf, ...]
     place: tuple[ir.Local, ...]
 
@@ -71,8 +73,8 @@ class GroupBox:
         """
         (first, last), m = self.members, ir.Local(own("group.m"), self.group.type)
         body: list[ir.Statement] = [
-            ir.Assign(first.name, build.multiply(self.group, GROUP_SIZE)),
-            ir.Assign(last.name, build.minimum(build.add(first, GROUP_SIZE), count)),
+            ir.Assign(first.name, build.multiply(self.group, self.size)),
+            ir.Assign(last.name, build.minimum(build.add(first, self.size), count)),
         ]
         for word, value in (("low", float("inf")), ("high", float("-inf"))):
             start = ir.Literal(value, self.precision)
@@ -115,7 +117,7 @@ class GroupBox:
         """Every thread begins with the place of the first target; threads after the last one keep
         it, so that none of them is nearer to a node than the targets are.
         """
-        first, place = build.multiply(self.group, GROUP_SIZE * step), self._reals("first")
+        first, place = build.multiply(self.group, self.size * step), self._reals("first")
         reads = tuple((p.name, x.name) for p, x in zip(self.position, place, strict=True))
         copies = zip(self.place, place, strict=True)
         return (

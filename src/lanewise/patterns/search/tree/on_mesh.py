@@ -39,7 +39,7 @@ from lanewise.patterns.mesh_launch import Brought, GroupRounds, MeshRound
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER
 from lanewise.patterns.search.checked_positions import Places
-from lanewise.patterns.search.tree.arguments import TARGET_ORDER
+from lanewise.patterns.search.tree.arguments import TARGET_ORDER, TreeArguments
 from lanewise.patterns.search.tree.dealt import BLOCK, PARTS, Dealt
 from lanewise.patterns.search.tree.home import FIRST, ROOM, ROWS, build_home, of_all
 from lanewise.patterns.search.tree.structure import TreeStructure
@@ -125,12 +125,11 @@ def _share(
         s = searched.specialiser.specialise(arguments, plan)
         tree = s.structure
         assert isinstance(tree, TreeStructure), "targets and sources are there"
+        assert isinstance(s.arguments, TreeArguments)
+        dealt = (Dealt.in_pieces if tree.pairs else Dealt.in_turn)(s.places.count, parts)
+        numbers = dealt.values(part, s.arguments.group)
         if tree.pairs:
-            dealt = Dealt.in_pieces(s.places.count, parts)
-            numbers = dealt.values(part) | dealt.nodes(part, tree.shape, tree.slices)
-        else:
-            dealt = Dealt.in_turn(s.places.count, parts)
-            numbers = dealt.values(part)
+            numbers |= dealt.nodes(part, tree.shape, tree.slices)
         s = searched.specialiser.dealt(s, numbers)
         call = searched.bound(s, None, plan, once=not looks, count=dealt.places(part))
         order = tree.target_order if tree.targets_ordered else tree.order

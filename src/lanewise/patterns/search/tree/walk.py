@@ -6,10 +6,11 @@
             far? radius of the node < theta * distance of its centre from the box
             far:  add M2P of the node; node + 2 leaves - 1, behind its subtree
             leaf: for its sources: add the function;     else: node + 1, its left child
-Thirty-two neighbouring targets are a group and take one way, for the test asks for their box and
-not for one of them. A warp of a GPU loads a node once and never parts. On a CPU the group lies in
-the lanes of SIMD registers, one target each, and the walk itself is a thread's. The test does not
-divide, and what is not a number is not far: it is met as pairs.
+Thirty-two neighbouring targets, or sixty-four, are a group and take one way, for the test asks for
+their box and not for one of them. A warp of a GPU loads a node once and never parts; of sixty-four
+targets its threads have two each. On a CPU the group lies in the lanes of SIMD registers, one
+target each, and the walk itself is a thread's. The test does not divide, and what is not a number
+is not far: it is met as pairs.
 
 A function with branches on the distance has an expansion only where all pairs of a node and a
 group take the same side; a node where they may not is opened.
@@ -128,6 +129,7 @@ class _WalkBuilder:
         self.grouped, self.sample = grouped, sample
         self.lanes = grouped and index == I64
         self.step = GROUP_SIZE if sample else 1  # sorted places from one target to the next
+        self.size = GROUP_SIZE if sample else arguments.group
         self.precision, self.leaf = arguments.precision, arguments.leaf
         self.operators = operators
         self.record = (
@@ -144,7 +146,9 @@ class _WalkBuilder:
             ir.Local(f"{arguments.target.name}.{x.name}", x.type) for x in arguments.position
         )
         self.box = (
-            GroupBox(self.group, arguments.position, place) if grouped else OwnPlace(self.i, place)
+            GroupBox(self.group, self.size, arguments.position, place)
+            if grouped
+            else OwnPlace(self.i, place)
         )
         self.targets, self.sources = (
             ir.Local(count_of(s.name), index) for s in (arguments.target, arguments.source)
@@ -162,6 +166,8 @@ class _WalkBuilder:
             self.record,
             self.box,
             self.group,
+            self.size,
+            self.targets,
             WIDE if sample else None,
             estimated=self.estimated,
             lanes=self.lanes,
@@ -235,8 +241,8 @@ class _WalkBuilder:
         count = ir.Local(DEALT_COUNT, self.index) if dealt else self.count
         if isinstance(self.box, OwnPlace):
             body = (
-                ir.Assign(self.own_group.name, build.divide(self.own_place, GROUP_SIZE)),
-                *(self.of_all(build.remainder(self.own_place, GROUP_SIZE)) if dealt else ()),
+                ir.Assign(self.own_group.name, build.divide(self.own_place, self.size)),
+                *(self.of_all(build.remainder(self.own_place, self.size)) if dealt else ()),
                 *self.load_target(),
                 *self.opening(self.place),
                 *self.walk(),
@@ -245,7 +251,7 @@ class _WalkBuilder:
             return ir.Parallel(self.own_place.name, count, body)
         inside = build.less(self.i, self.count)
         thread = ir.Local(THREAD, self.index)
-        own_place = build.add(build.multiply(self.own_group, GROUP_SIZE), thread)
+        own_place = build.add(build.multiply(self.own_group, self.size), thread)
         body = (
             ir.Assign(self.own_place.name, own_place),
             *(self.of_all(thread) if dealt else ()),
@@ -253,16 +259,16 @@ class _WalkBuilder:
             *self.nothing(),
             ir.If(inside, self.load_target()),
             *self.box.measure(self.a.target.name, self.count, self.step),
-            *self.opening(build.multiply(self.group, GROUP_SIZE)),
+            *self.opening(build.multiply(self.group, self.size)),
             *self.walk(),
             ir.If(inside, self.stores()),
         )
-        lanes = ir.Parallel(THREAD, ir.Literal(GROUP_SIZE, self.index), body)
-        return ir.Parallel(self.own_group.name, build.ceil_divide(count, GROUP_SIZE), (lanes,))
+        lanes = ir.Parallel(THREAD, ir.Literal(self.size, self.index), body)
+        return ir.Parallel(self.own_group.name, build.ceil_divide(count, self.size), (lanes,))
 
     def of_all(self, member: ir.Expression) -> ir.Block:
         """The group and the target among those of one device. member: of its group."""
-        place = build.add(build.multiply(self.group, GROUP_SIZE), member)
+        place = build.add(build.multiply(self.group, self.size), member)
         return (
             ir.Assign(self.group.name, group_of(self.own_group)),
             ir.Assign(self.i.name, place),
@@ -282,7 +288,7 @@ class _WalkBuilder:
     @property
     def within_leaves(self) -> bool:
         """Whether all targets of a group are of one leaf, where the walk asks for leaves."""
-        return not self.pairs or self.leaf % GROUP_SIZE == 0
+        return not self.pairs or self.leaf % self.size == 0
 
     @property
     def locals(self) -> LocalRecord:

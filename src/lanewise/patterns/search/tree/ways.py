@@ -8,8 +8,10 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
+from lanewise.ir.spreading import spread_in_lanes
+from lanewise.ir.warps import WARP
 from lanewise.language.target import Machine, Target
-from lanewise.patterns.search.tree.group import GROUP_SIZE
+from lanewise.passes import thread_merging
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
@@ -44,31 +46,58 @@ WALK = Pattern(
 """One target per element."""
 
 
+def group_size(kernel: ir.Kernel) -> int:
+    """How many targets a group of a walk in groups has."""
+    _, inner = _loops(kernel)
+    assert isinstance(inner.extent, ir.Literal)
+    return int(inner.extent.value)
+
+
+def _loops(kernel: ir.Kernel) -> tuple[ir.Parallel, ir.Parallel]:
+    """Over groups, and over the targets of one, or the threads that walk for them."""
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    (inner,) = outer.body
+    assert isinstance(inner, ir.Parallel)
+    return outer, inner
+
+
+def _merged(kernel: ir.Kernel) -> ir.Kernel:
+    """Groups of more targets than a warp has threads for warps, with several of them a thread: a
+    node, and a source, is loaded once for all of them.
+    """
+    outer, inner = _loops(kernel)
+    index, targets = inner.extent.type, group_size(kernel) // WARP
+    varying = spread_in_lanes(inner.body, {inner.variable})
+    body = thread_merging.merged(inner.body, inner.variable, index, targets, varying)
+    threads = ir.Parallel(inner.variable, ir.Literal(WARP, index), body)
+    return replace(kernel, body=(replace(outer, body=(threads,)),))
+
+
 def _shape(
     kernel: ir.Kernel, plan: CompletePlan, target: Target, checked: Checked
 ) -> tuple[ir.Kernel, ...]:
     """The groups of a walk as warps of a GPU; on a CPU they are lanes as they are."""
     if not target.has_blocks:
         return (kernel,)
-    (outer,) = kernel.body
-    assert isinstance(outer, ir.Parallel)
-    (inner,) = outer.body
-    assert isinstance(inner, ir.Parallel)
-    index = outer.extent.type
-    if plan.block % GROUP_SIZE:
+    if plan.block % WARP:
         raise PlanError(
             f"Plan(block={plan.block}): the groups of {kernel.name} are warps; wanted a multiple "
-            f"of {GROUP_SIZE}"
+            f"of {WARP}"
         )
+    if group_size(kernel) > WARP:
+        kernel = checked("thread merging", _merged(kernel))
+    outer, inner = _loops(kernel)
+    index = outer.extent.type
     first = build.multiply(ir.Builtin("block", index), plan.block)
     place = ir.Local(own("place"), index)
     body = (
         ir.Assign(place.name, build.add(first, ir.Builtin("thread", index))),
-        ir.Assign(outer.variable, build.divide(place, GROUP_SIZE)),
-        ir.Assign(inner.variable, build.remainder(place, GROUP_SIZE)),
+        ir.Assign(outer.variable, build.divide(place, WARP)),
+        ir.Assign(inner.variable, build.remainder(place, WARP)),
         ir.If(build.less(ir.Local(outer.variable, index), outer.extent), inner.body),
     )
-    threads = build.multiply(outer.extent, GROUP_SIZE)
+    threads = build.multiply(outer.extent, WARP)
     grid = ir.Grid(threads, plan.block, plan.block, min_blocks=plan.min_blocks)
     return (checked("mapping to threads", replace(kernel, body=body, grid=grid)),)
 
