@@ -11,6 +11,8 @@ import lanewise as lw
 from lanewise.patterns.search.builders.hilbert_device import device_order
 from lanewise.patterns.search.builders.hilbert_host import HostOrder
 from lanewise.patterns.search.points import points_of_values
+from lanewise.patterns.search.tree.call import FarFields
+from lanewise.patterns.search.tree.group import LARGEST
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
 from tests.search.clouds import CLOUDS, cloud
@@ -157,6 +159,13 @@ def test_profiles_name_every_task() -> None:
         assert name in told
 
 
+@pytest.fixture
+def groups_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU too, so that it meets what a GPU meets."""
+    monkeypatch.setattr(FarFields, "group", lambda self, index, precision: LARGEST)
+
+
+@pytest.mark.usefixtures("groups_of_a_gpu")
 def test_a_call_whose_expansions_do_not_converge_says_so() -> None:
     here, there = sources(2000), sources(2000).to("cuda")
     far = wave.using(search=lw.Tree(theta=0.7, order=2))
@@ -173,6 +182,7 @@ def test_a_call_whose_expansions_do_not_converge_says_so() -> None:
     assert told(lambda: lw.steps([fresh.bind(there, there, k=60.0)]).run(3))
 
 
+@pytest.mark.usefixtures("groups_of_a_gpu")
 def test_errors_are_measured() -> None:
     b = bodies(3000, device="cuda")
     found = lw.far_errors(far(0.5, 4), b, b, again=True, softening2=SOFTENING2)
