@@ -118,7 +118,7 @@ class FarFields:
 
     def group(self, index: Scalar, precision: Scalar) -> int:
         """How many targets take one way together, of kernels that count in these: on a GPU two for
-        each thread of a warp, where it has the registers for them. A node is then asked for twice
+        each thread of a warp, where it has the registers for them. A node is then tested for twice
         as many, and a source loaded once for two. After pairs of groups little is left of either.
         """
         if index == t.I64 or self.search.method == "dual":
