@@ -233,12 +233,12 @@ class Spread:
 # ---------------------------------------------------------------- the walk
 
 
-def limit_of(group: ir.Local, size: int, targets: ir.Expression, record: NodeRecord) -> ir.Block:
-    """Once for a group: `$walk.limit`, and where the table begins. size: of the group, whose
+def limit_of(group: ir.Local, members: int, targets: ir.Expression, record: NodeRecord) -> ir.Block:
+    """Once for a group: `$walk.limit`, and where the table begins. members: of the group, whose
     strength is the least of the first target of each `GROUP_SIZE`; targets: the number of all.
     """
     kind, strength = record.precision, ir.Local(own("strength"), F32)
-    strengths, each = size // GROUP_SIZE, list[ir.Statement]()
+    strengths, each = members // GROUP_SIZE, list[ir.Statement]()
     last = build.subtract(build.ceil_divide(targets, GROUP_SIZE), 1)
     for n in range(strengths):
         one = strength if not n else ir.Local(own(f"strength{n}"), F32)
