@@ -6,23 +6,26 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.analysis.families import ArrayFamily
+from lanewise.analysis.families import ArrayFamily, RecordFamily
+from lanewise.explanation.calls import compile_call
 from lanewise.explanation.offline import compile_offline
 from lanewise.explanation.report import Explanation
 from lanewise.models.deviations import DEVIATIONS, MEASURED_ON, Deviation
 from tests.patterns.reductions import rows
 
-REPORT = Path(__file__).parents[2] / "bench/results/zoo_cuda.md"
+RESULTS = Path(__file__).parents[2] / "bench/results"
 
 
-def test_the_table_is_that_of_the_report() -> None:
+@pytest.mark.parametrize(("name", "families"), [("zoo_cuda", ArrayFamily), ("zoo_records_cuda", RecordFamily)])
+def test_the_table_is_that_of_the_reports(name: str, families: Any) -> None:
     """Families, numbers of kernels, the predicted over the measured time of 5 % and of 95 %, and the GPU."""
-    text = REPORT.read_text(encoding="utf-8")
+    text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
     table = [[c.strip() for c in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
-    (titles,) = (row for row in table if row[0] == "family")
+    (titles,) = (row for row in table if row[0] == "family" and "predicted / measured: 5 %" in row)
     low = titles.index("predicted / measured: 5 %")
     assert titles[low + 1 : low + 3] == ["median", "95 %"]
     found = {
@@ -30,8 +33,9 @@ def test_the_table_is_that_of_the_report() -> None:
         for row in table[table.index(titles) + 1 :]
         if row[0] != "all"
     }
-    assert found == DEVIATIONS
-    assert set(found) == set(get_args(ArrayFamily))
+    assert set(found) == set(get_args(families))
+    assert found.items() <= DEVIATIONS.items()
+    assert set(DEVIATIONS) == {*get_args(ArrayFamily), *get_args(RecordFamily)}
     assert re.search(r"^- GPU 0: name ([^,]+),", text, re.MULTILINE)[1] == MEASURED_ON  # type: ignore[index]
     assert ", size full." in text
 
@@ -78,6 +82,69 @@ def test_nothing_is_said_of_running_values() -> None:
     assert found.bound is not None
     assert found.bound.predicted_seconds
     assert found.bound.deviation is None
+
+
+@lw.record
+class Item:
+    position: lw.vec3
+    mass: lw.f32
+    exact: lw.f64
+
+
+@lw.elementwise
+def moved(p: Item, step: lw.f32) -> lw.f32:
+    p.position += step * p.position
+    return p.mass * step
+
+
+@lw.elementwise
+def exactly(p: Item, step: lw.f64) -> lw.f64:
+    return p.exact * step
+
+
+@lw.pairwise
+def potential(target: Item, source: Item) -> lw.f32:
+    d = source.position - target.position
+    return source.mass * lw.rsqrt(lw.dot(d, d) + 1.0)
+
+
+@lw.pairwise
+def in_rounds(target: Item, source: Item) -> lw.f32:
+    s = 0.0
+    for k in range(40):
+        s += source.mass * lw.f32(k)
+    return s
+
+
+within = potential.using(search=lw.Neighbors(radius=0.1))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "family", "means"),
+    [
+        (moved, "elements", "elements of large record arrays"),
+        (potential, "pairs", "all pairs of many records"),
+        (exactly, None, ""),
+        (in_rounds, None, ""),
+        (within, None, ""),
+    ],
+    ids=["elements", "pairs", "float64", "loops", "search"],
+)
+def test_kernels_over_records(kernel: Any, family: Any, means: str) -> None:
+    """Those of float64, of pair functions with loops, and searches were not measured."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    rng = np.random.default_rng(0)
+    records = Item.array(
+        position=rng.random((2000, 3), np.float32), mass=np.ones(2000, np.float32), exact=np.ones(2000)
+    )
+    given = (records, 0.5) if kernel in (moved, exactly) else (records, records)
+    found = compile_call(kernel, *given, device="cuda", arch="sm_90").explain(measure_resources=False)
+    assert found.bound is not None
+    assert found.bound.predicted_seconds
+    assert found.bound.deviation == (None if family is None else DEVIATIONS[family])
+    said = re.sub(r"\s+", " ", str(found))
+    assert ("such kernels" in said) is (family is not None)
+    assert means in said
 
 
 @pytest.mark.parametrize(("device", "more"), [("cpu", {}), ("cuda", {"requested": lw.Plan(block=64, slices=1)})])

@@ -101,6 +101,22 @@ def test_both_sides(kernel: Any, targets: int, unroll: int, registers: int) -> N
     assert (plan.targets, plan.unroll, plan.registers) == (targets, unroll, registers)
 
 
+@lw.pairwise
+def smallest(target: Item, source: Item) -> tuple[lw.KMin[lw.f32, 32], lw.KMin[lw.f32, 32]]:
+    d = source.position - target.position
+    return lw.sqrt(lw.dot(d, d)), source.charge
+
+
+def test_states_that_do_not_fit_next_to_a_tile() -> None:
+    assert default(smallest).slices == 1
+    assert default(smallest).block >= 256
+
+
+def test_sums_are_as_short_as_those_of_four_targets() -> None:
+    """So they are as exact."""
+    assert default(waits).slices == default(one).slices == 8
+
+
 @pytest.mark.parametrize("targets", [1, 300, 5000, 1 << 14, MANY, 1 << 20])
 def test_blocks_are_as_many_as_there_is_room_for(targets: int) -> None:
     """Few targets: many threads for each, and parts of the sources."""

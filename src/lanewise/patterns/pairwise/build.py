@@ -125,11 +125,12 @@ _SHAPES = [
 ]
 _SMALLEST = (32, 1, 1)
 # A thread with one target leaves registers for many warps, and with 1,024 sources in a tile they
-# meet less often. Functions that wait take 0.83 to 1.00 of the time of 4 targets in blocks of 256
-# (nine kernels of the zoo, 131,072 targets, NVIDIA H200: design/0064).
+# meet less often; 8 slices keep sums as short, and so as exact, as those of 4 targets. Functions
+# that wait take 0.83 to 1.00 of the time of 4 targets in blocks of 256 (nine kernels of the zoo,
+# 131,072 targets, NVIDIA H200: design/0064).
 _SINGLE_SHAPES = [
     (block, slices, 1)
-    for block, slices in product((1024, 512, 256), (1, 2, 4, 8, 16))
+    for block, slices in product((1024, 512, 256), (8, 16))
     if block // slices >= WARP
 ]
 _MEETING = 15  # sources that such a thread could look at while it waits for others of its block
@@ -143,9 +144,10 @@ def _waits(work: Work) -> bool:
     Plain sums keep 4 targets to a load, and so do choices among states that do not fit next to a
     tile of the largest blocks.
     """
-    if work.state_bytes <= LIGHT_STATE:
+    if work.state_bytes <= LIGHT_STATE or not (work.sequences or work.chooses):
         return False
-    return work.sequences or (work.chooses and _shared_bytes(work, 1024, 2) <= MAX_SHARED_BYTES)
+    block, slices, _ = _SINGLE_SHAPES[-1 if work.sequences else 0]
+    return _shared_bytes(work, block, slices) <= MAX_SHARED_BYTES
 
 
 # of a function with sines in a loop: four times as many took 1.7 times as long, as they had to be
