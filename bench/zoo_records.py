@@ -1,6 +1,7 @@
 """Layouts and default plans of kernels over records that nobody chose: the other half of the zoo.
 
     python -m bench.zoo_records [--device cuda] [--first 1] [--count 60] [--step 2] [--size full] [--seconds 190]
+        [--families pairs,searches]
 Each kernel runs with its default plan over records in every layout, over records whose layout is left open
 ("auto"), and with the plan that tune() finds. Results of the default are checked against the function itself
 in float64. Processes compile side by side and take turns at the device; calls are timed in turns, medians of 7.
@@ -36,7 +37,7 @@ from lanewise.layouts import default_layout
 from lanewise.models.predict import predict
 from tests.fuzz.texts import executed
 from tests.zoo.record_truth import call_of, check, records_of
-from tests.zoo.records import RecordCase, generate
+from tests.zoo.records import FAMILIES, RecordCase, generate
 
 FAR = 5  # times the best one: timed once
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(32))
@@ -153,7 +154,8 @@ def main() -> int:
         return 0
     until = time.time() + asked.seconds - BEFORE_THE_END
     about = {"machine": describe_machine(), "size": asked.size, "device": asked.device}
-    seeds = range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    every = range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    seeds = [seed for seed in every if generate(seed).family in asked.families.split(",")]
     rows = in_processes(_row, seeds, (asked, until), asked.processes, until)
     leave(write_report("zoo_records", about, rows, report))
     return 0
@@ -245,6 +247,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--step", type=int, default=2)
+    parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--size", choices=("small", "wave", "full"), default="full")
     parser.add_argument("--seconds", type=float, default=190, help="of the whole run at most")
     parser.add_argument(

@@ -44,7 +44,7 @@ DEVIATIONS: Mapping[Family, Deviation] = {
         Deviation("row", 50, 0.82, 1.10),
         Deviation("stencil", 49, 0.42, 1.16),
         Deviation("window", 46, 0.60, 1.19),
-        Deviation("elements", 8, 0.76, 1.30),
-        Deviation("pairs", 13, 0.78, 1.16),
+        Deviation("elements", 4, 0.96, 1.36),
+        Deviation("pairs", 13, 0.95, 1.29),
     )
 }
