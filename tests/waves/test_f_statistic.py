@@ -14,7 +14,8 @@ from lanewise.sims.waves.demodulation import atoms, f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.noise import median_bias, noise_floor, normalised, running_median
 from lanewise.sims.waves.prepared import geometry, prepare, search_margin, sfts_of, split
-from lanewise.sims.waves.resampling import Band, f_statistic_band
+from lanewise.sims.waves.refinement.stacks import regrouped, some_stacks
+from lanewise.sims.waves.resampling import Band, choose_method, f_statistic_band
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, load_sfts
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, Orbit
@@ -299,6 +300,35 @@ def test_the_full_kernel_is_that_of_all_bins():
     kernel = (np.exp(-2j * np.pi * real) - 1) * 1j / (real - data.first_bin[0] - np.arange(140)) / (2 * np.pi)
     np.testing.assert_allclose(abs(one.fa[0]), abs(seen.a[0, 0] * (kernel @ data.data[:140])), rtol=1e-6)
     assert abs(full.two_f - f_statistic(data, templates, ephemeris).two_f).max() > 1e-3
+
+
+STATISTICS = {
+    "f_statistic": lambda data, **given: f_statistic(data, Templates(99.9861, 1.0, 0.3, reference=REFERENCE), model(), **given).two_f,
+    "atoms": lambda data, **given: atoms(data, Templates(99.9861, 1.0, 0.3, reference=REFERENCE), model(), 0, **given).fa,
+    "f_statistic_band": lambda data, **given: f_statistic_band(data, Band(99.9861, 1e-6, 3, 1.0, 0.3, REFERENCE), model(), **given).two_f,
+    "choose_method": lambda data, **given: choose_method(data, Band(99.9861, 1e-6, 3, 1.0, 0.3, REFERENCE), **given).reason,
+}  # fmt: skip
+"""What takes dterms after `prepare` did."""
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_bins_on_each_side_are_those_that_the_data_are_prepared_for(name):
+    statistic, sfts, band = STATISTICS[name], made(), (99.972, 99.99)
+    data = prepare(sfts, band, dterms=4, window=51)
+    np.testing.assert_array_equal(statistic(data), statistic(data, dterms=4))
+    whole = prepare(sfts, dterms=4, window=51)  # weights of all bins hold for any number of terms
+    np.testing.assert_array_equal(statistic(whole), statistic(whole, dterms=4))
+    assert np.any(statistic(whole) != statistic(whole, dterms=8))
+    known = prepare(sfts, band, dterms=4, window=51, sqrt_s={"H1": 1e-23, "L1": 1e-23})
+    assert len(statistic(known, dterms=8))  # constant weights are those of any band
+    wanted = (
+        "dterms is 8, and the data are prepared for 4, which determines the band of their noise weights; "
+        "wanted the same: leave dterms out here, or prepare the data with dterms=8"
+    )
+    for some in (data, regrouped(data, 1), some_stacks(data, 0, 1)):
+        with pytest.raises(InputError) as error:
+            statistic(some, dterms=8)
+        assert str(error.value) == wanted
 
 
 def test_bins_that_are_not_there():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -19,8 +20,7 @@ from lanewise.sims.waves.definition import (
 )
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.lost import warn_of_loss
-from lanewise.sims.waves.prepared import DTERMS, SearchData, geometry
-from lanewise.sims.waves.ranges import check_setting
+from lanewise.sims.waves.prepared import DTERMS, SearchData, geometry, terms_of
 from lanewise.sims.waves.reference_time import at_the_middle
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
@@ -49,29 +49,31 @@ def f_statistic(
     templates: Templates,
     ephemeris: Ephemeris,
     *,
-    dterms: int | None = DTERMS,
+    dterms: int | Literal["prepared"] | None = "prepared",
     device: str = "numpy",
     kernel: Method = "interpolated",
 ) -> FStatistic:
-    """2F of every template and stack. dterms: bins of the kernel on each side; None for all bins
-    there are (the full kernel).
+    """2F of every template and stack.
 
+        dterms: bins of the kernel on each side; "prepared" takes those of `prepare`, None all bins
+          there are (the full kernel)
         device: "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels,
           whose sums over bins and SFTs are float32
         kernel: "interpolated" or "dirichlet", on a device: see `sims/waves/kernels.py`
 
     Spins are moved to the middle of the data first: 2F does not depend on the reference time that
     they are given for. Warns (SignalLossWarning) where SFTs are too long for the frequency or the
-    orbit. Raises InputError for templates whose bins are not in `data`.
+    orbit. Raises InputError for templates whose bins are not in `data`, and for a number of bins
+    that the noise weights of `data` are not for.
     """
-    check_terms(dterms)
+    terms = terms_of(data, dterms)
     warn_of_loss(
         float(templates.freq.max()),
         data.duration,
         templates.orbit,
         float(abs(templates.f1dot).max()),
     )
-    return demodulated(data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel)
+    return demodulated(data, templates, ephemeris, dterms=terms, device=device, kernel=kernel)
 
 
 def demodulated(
@@ -87,12 +89,6 @@ def demodulated(
     there, turns = at_the_middle(data, templates)
     found = _f_statistic(data, there, ephemeris, dterms, device, kernel)
     return found if there is templates else replace(found, fa=found.fa * turns, fb=found.fb * turns)
-
-
-def check_terms(dterms: int | None) -> None:
-    """Refuse no bins, and more than there are of use."""
-    if dterms is not None:
-        check_setting("dterms", dterms)
 
 
 def _f_statistic(
@@ -133,13 +129,13 @@ def atoms(
     ephemeris: Ephemeris,
     number: int,
     *,
-    dterms: int | None = DTERMS,
+    dterms: int | Literal["prepared"] | None = "prepared",
 ) -> Atoms:
     """The atoms of one of the templates, by its number.
 
     Raises InputError for a number without a template, and the errors of `f_statistic`.
     """
-    check_terms(dterms)
+    terms = terms_of(data, dterms)
     if not 0 <= number < len(templates):
         raise InputError(
             f"the template number {number} is requested; wanted 0 to {len(templates) - 1}"
@@ -149,7 +145,7 @@ def atoms(
     )
     there, turns = at_the_middle(data, templates)
     y = (
-        amplitudes(data, seen, np.zeros(1, np.int64), there, np.array([number]), dterms)[0]
+        amplitudes(data, seen, np.zeros(1, np.int64), there, np.array([number]), terms)[0]
         * turns[number]
     )
     a, b = seen.a[0], seen.b[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +58,9 @@ class SearchData:
         sinv_tsft: (s) float64: T / S_n averaged over the stack's SFTs, which makes 2F of amplitudes
         span: (s, 2) int64, GPS nanoseconds: from the first sample of a stack to its last
         noise_bins: bins at each end of an SFT that are there for the running median alone
+        dterms: bins on each side that a statistic takes where none are given
+        weights_of_dterms: whether the weights are means over a band that `dterms` determines: a
+          statistic then rejects another one
     """
 
     detectors: tuple[str, ...]
@@ -71,6 +75,8 @@ class SearchData:
     sinv_tsft: Floats
     span: Times
     noise_bins: int
+    dterms: int = DTERMS
+    weights_of_dterms: bool = False
 
     def __len__(self) -> int:
         return len(self.middle)
@@ -104,7 +110,7 @@ def prepare(
           `search_margin` more on both sides are used, so that 2F does not depend on what else is
           loaded: weights are means over bins. None takes what is loaded
         stacks: parts of the SFTs that are searched coherently; None for one stack of all
-        dterms: bins of the kernel on each side
+        dterms: bins of the kernel on each side, which `f_statistic` and `f_statistic_band` then take
         window: bins of the running median
         sqrt_s: assumed sqrt(S_n) in 1/sqrt(Hz) by detector, instead of the running median
 
@@ -144,8 +150,32 @@ def prepare(
         np.array(sinv),
         np.array([(p.start, p.end) for p in parts], np.int64),
         0 if cover is None else window // 2 + 1,
+        dterms,
+        cover is not None and sqrt_s is None,
     )
     return unchanging(made)
+
+
+@overload
+def terms_of(data: SearchData, dterms: int | Literal["prepared"]) -> int: ...
+@overload
+def terms_of(data: SearchData, dterms: int | Literal["prepared"] | None) -> int | None: ...
+def terms_of(data: SearchData, dterms: int | Literal["prepared"] | None) -> int | None:
+    """The bins on each side that are asked for: those that the data were prepared for, or others
+    where the noise weights allow them. None stands for all bins.
+    """
+    if dterms == "prepared":
+        return data.dterms
+    if dterms is None:
+        return None
+    check_setting("dterms", dterms)
+    if data.weights_of_dterms and dterms != data.dterms:
+        raise InputError(
+            f"dterms is {dterms}, and the data are prepared for {data.dterms}, which determines the "
+            f"band of their noise weights; wanted the same: leave dterms out here, or prepare "
+            f"the data with dterms={dterms}"
+        )
+    return dterms
 
 
 def unchanging(made: SearchData) -> SearchData:

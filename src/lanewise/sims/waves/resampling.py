@@ -21,8 +21,8 @@ from lanewise.profiling import stage, staged
 from lanewise.sims.common.devices import is_gpu, resolve
 from lanewise.sims.waves.definition import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.lost import warn_of_loss
-from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry
-from lanewise.sims.waves.ranges import RANGES, check_setting, check_settings
+from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry, terms_of
+from lanewise.sims.waves.ranges import RANGES, check_settings
 from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft.reading import ROUNDING
 from lanewise.sims.waves.timing import Ephemeris, Orbit
@@ -145,20 +145,25 @@ def _held(data: SearchData) -> tuple[int, int]:
 
 @checked(InputError)
 def f_statistic_band(
-    data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS
+    data: SearchData,
+    band: Band,
+    ephemeris: Ephemeris,
+    *,
+    dterms: int | Literal["prepared"] = "prepared",
 ) -> FStatistic:
     """2F of all frequencies of a band, for every stack, by resampling.
 
-    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 1.4e-3
-    in 2F at 100 Hz, and to that times f / 100 Hz elsewhere, since LALPulsar rounds arrivals to 120
-    ns; from demodulation it differs by what the kernel there leaves out. 2F does not depend on the
+    dterms: terms of the interpolation on each side; "prepared" takes those of `prepare`. From
+    LALPulsar's ResampGeneric 2F differed by up to 1.4e-3 in 7,800 templates of noise at 100 Hz, and
+    more at higher frequencies, since LALPulsar rounds arrivals to 120 ns; from demodulation it differs by what the kernel there leaves out. 2F does not depend on the
     band's reference time. Warns (SignalLossWarning) where SFTs are too long for the frequency or
-    the orbit. Raises InputError for frequencies that some SFT receives beyond the bins of `data`.
+    the orbit. Raises InputError for frequencies that some SFT receives beyond the bins of `data`,
+    and for a number of terms that the noise weights of `data` are not for.
     """
-    check_setting("dterms", dterms)
+    terms = terms_of(data, dterms)
     last = float(band.frequencies[-1])
     warn_of_loss(last, data.duration, band.orbit)  # spin-downs are taken out without a loss
-    return resampled(data, band, ephemeris, dterms=dterms)
+    return resampled(data, band, ephemeris, dterms=terms)
 
 
 def resampled(
@@ -341,7 +346,11 @@ class Choice:
 
 @checked(InputError)
 def choose_method(
-    data: SearchData, band: Band, dterms: int = DTERMS, *, device: str = "numpy"
+    data: SearchData,
+    band: Band,
+    dterms: int | Literal["prepared"] = "prepared",
+    *,
+    device: str = "numpy",
 ) -> Choice:
     """Which of the two takes less time for a band, on one core.
 
@@ -349,17 +358,17 @@ def choose_method(
     on the host, is compared with. Times are those of a model, whose constants were measured once:
     the choice is the same every time. Raises InputError for a GPU's.
     """
-    check_setting("dterms", dterms)
+    terms = terms_of(data, dterms)
     if device != "numpy" and is_gpu(resolve(device)):
         raise InputError(
             f"resampling is computed on the host alone, found {device!r}; wanted 'numpy' or 'cpu'"
         )
-    grid = _grid(data, band.step, dterms)
+    grid = _grid(data, band.step, terms)
     groups = int(np.count_nonzero(np.diff(data.group)))
-    cell = 2 * dterms * NUMPY_TERM if device == "numpy" else KERNEL_CELL
+    cell = 2 * terms * NUMPY_TERM if device == "numpy" else KERNEL_CELL
     demod = CALL + len(data) * (SFT + cell * band.count)
     transforms = 2 * groups * grid.length * math.log2(grid.length)
-    resamp = CALL + len(data) * grid.bins * (2 * dterms + 1) * SAMPLE_TERM + transforms * BUTTERFLY
+    resamp = CALL + len(data) * grid.bins * (2 * terms + 1) * SAMPLE_TERM + transforms * BUTTERFLY
     method: Literal["demod", "resamp"] = "demod" if demod <= resamp else "resamp"
     where = "NumPy" if device == "numpy" else "kernels"
     return Choice(

@@ -48,6 +48,8 @@ def regrouped(data: SearchData, stacks: int) -> SearchData:
         data.duration**2 * mean / 2,
         span,
         data.noise_bins,
+        data.dterms,
+        data.weights_of_dterms,
     )
     return unchanging(made)
 
@@ -71,4 +73,6 @@ def some_stacks(data: SearchData, first: int, end: int) -> SearchData:
         data.sinv_tsft[first:end],
         data.span[first:end],
         data.noise_bins,
+        data.dterms,
+        data.weights_of_dterms,
     )
