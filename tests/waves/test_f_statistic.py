@@ -137,6 +137,7 @@ def test_templates_of_two_small_files():
 @pytest.mark.parametrize("dterms", [8, 16, 32])
 @pytest.mark.parametrize("case", ["noise", "signal", "pure"])
 def test_every_template_of_the_truth(case, dterms):
+    """Bounds are a little above the largest difference of these templates; other noise has larger ones."""
     t = table(f"twoF_{case}.csv")
     templates = Templates(t["freq"], t["alpha"], t["delta"], t["f1dot"], t["f2dot"], reference=REFERENCE)
     sfts = load_sfts(TRUTH / f"sft_{case}" / "*.sft", (99.9, 100.1), margin=search_margin(dterms))

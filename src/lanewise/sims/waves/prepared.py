@@ -110,7 +110,7 @@ def prepare(
           `search_margin` more on both sides are used, so that 2F does not depend on what else is
           loaded: weights are means over bins. None takes what is loaded
         stacks: parts of the SFTs that are searched coherently; None for one stack of all
-        dterms: bins of the kernel on each side, which `f_statistic` and `f_statistic_band` then take
+        dterms: bins of the kernel on each side; `f_statistic` and `f_statistic_band` then take them
         window: bins of the running median
         sqrt_s: assumed sqrt(S_n) in 1/sqrt(Hz) by detector, instead of the running median
 
@@ -171,8 +171,8 @@ def terms_of(data: SearchData, dterms: int | Literal["prepared"] | None) -> int 
     check_setting("dterms", dterms)
     if data.weights_of_dterms and dterms != data.dterms:
         raise InputError(
-            f"dterms is {dterms}, and the data are prepared for {data.dterms}, which determines the "
-            f"band of their noise weights; wanted the same: leave dterms out here, or prepare "
+            f"dterms is {dterms}, and the data are prepared for {data.dterms}, which determines "
+            f"the band of their noise weights; wanted the same: leave dterms out here, or prepare "
             f"the data with dterms={dterms}"
         )
     return dterms
