@@ -56,13 +56,14 @@ def run(layout):
     return particles, found
 
 
-particles, found = run("auto")
-print("later:", particles)
-explanation = density.compile(particles, particles).explain()
-print(explanation.as_dict()["layout_reasons"]["target"])
+if __name__ == "__main__":
+    particles, found = run("auto")
+    print("later:", particles)
+    explanation = density.compile(particles, particles).explain()
+    print(explanation.as_dict()["layout_reasons"]["target"])
 
-_, given = run(particles.layout)  # an explicit layout is never touched
-print("the same bits as with that layout given:", np.array_equal(found, given))
+    _, given = run(particles.layout)  # an explicit layout is never touched
+    print("the same bits as with that layout given:", np.array_equal(found, given))
 
-call = density.bind(particles, particles)  # what is bound stays where it is
-print("bound:", call.compiled.explain().as_dict()["layout_reasons"]["target"])
+    call = density.bind(particles, particles)  # what is bound stays where it is
+    print("bound:", call.compiled.explain().as_dict()["layout_reasons"]["target"])

@@ -72,13 +72,14 @@ def herd_of(count: int, seed: int) -> lw.Population:
     )
 
 
-sheep, wolves = herd_of(SHEEP, 1), herd_of(SHEEP // 10, 2)
-for step in range(STEPS + 1):
-    if step % max(1, STEPS // 10) == 0:
-        print(f"step {step:4}: {len(sheep):6,} sheep, {len(wolves):6,} wolves")
-    herd = animals_near(sheep.records, sheep.records)
-    hunters = animals_near(sheep.records, wolves.records)
-    prey = animals_near(wolves.records, sheep.records)
-    sheep.step(graze, herd, hunters, step)
-    wolves.step(hunt, prey, step)
-print(f"{sheep.next_id:,} sheep and {wolves.next_id:,} wolves have lived")
+if __name__ == "__main__":
+    sheep, wolves = herd_of(SHEEP, 1), herd_of(SHEEP // 10, 2)
+    for step in range(STEPS + 1):
+        if step % max(1, STEPS // 10) == 0:
+            print(f"step {step:4}: {len(sheep):6,} sheep, {len(wolves):6,} wolves")
+        herd = animals_near(sheep.records, sheep.records)
+        hunters = animals_near(sheep.records, wolves.records)
+        prey = animals_near(wolves.records, sheep.records)
+        sheep.step(graze, herd, hunters, step)
+        wolves.step(hunt, prey, step)
+    print(f"{sheep.next_id:,} sheep and {wolves.next_id:,} wolves have lived")

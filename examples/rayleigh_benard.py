@@ -47,23 +47,28 @@ def buoyancy(g: lw.populations, strength: lw.f32) -> lw.f32:
     return strength * sum(g[q] for q in lw.D2Q5)
 
 
-path, height, steps = (*sys.argv[1:], *("rayleigh_benard.png", "96", "20000")[len(sys.argv) - 1 :])
-shape, diffusivity = (int(height), 3 * int(height)), 0.02
-wind, warm = (flow.sites(shape, edges={"y": "slip"}) for flow in (air, heat))
-heat.set_populations(warm, 0.01 * np.random.default_rng(0).standard_normal((5, *shape)))
-plate = np.repeat([0.5, *[0] * (shape[0] - 2), -0.5], shape[1])
-lift = buoyancy.of(warm, strength=1e5 * diffusivity**2 / shape[0] ** 3)
-rate = {"omega": 1 / (3 * diffusivity + 0.5)}
-heating = heat.stepper(warm, wind=velocity.of(wind, lift=lift), plate=plate, **rate)
-lw.couple(air.stepper(wind, lift=lift, **rate), heating).run(int(steps))
-imsave(
-    path,
-    warmth := heat.populations(warm).sum(0),
-    cmap="inferno",
-    origin="lower",
-    vmin=-0.5,
-    vmax=0.5,
-)
-print(
-    f"{warm.step:,} steps, temperatures {warmth.min():.2f} to {warmth.max():.2f}, picture: {path}"
-)
+if __name__ == "__main__":
+    path, height, steps = (
+        *sys.argv[1:],
+        *("rayleigh_benard.png", "96", "20000")[len(sys.argv) - 1 :],
+    )
+    shape, diffusivity = (int(height), 3 * int(height)), 0.02
+    wind, warm = (flow.sites(shape, edges={"y": "slip"}) for flow in (air, heat))
+    heat.set_populations(warm, 0.01 * np.random.default_rng(0).standard_normal((5, *shape)))
+    plate = np.repeat([0.5, *[0] * (shape[0] - 2), -0.5], shape[1])
+    lift = buoyancy.of(warm, strength=1e5 * diffusivity**2 / shape[0] ** 3)
+    rate = {"omega": 1 / (3 * diffusivity + 0.5)}
+    heating = heat.stepper(warm, wind=velocity.of(wind, lift=lift), plate=plate, **rate)
+    lw.couple(air.stepper(wind, lift=lift, **rate), heating).run(int(steps))
+    imsave(
+        path,
+        warmth := heat.populations(warm).sum(0),
+        cmap="inferno",
+        origin="lower",
+        vmin=-0.5,
+        vmax=0.5,
+    )
+    print(
+        f"{warm.step:,} steps, temperatures {warmth.min():.2f} to {warmth.max():.2f}, "
+        f"picture: {path}"
+    )

@@ -38,16 +38,18 @@ def potential(f: lw.populations) -> lw.f32:
     return 1 - lw.exp(-density)
 
 
-path, side, steps, device = (
-    *sys.argv[1:],
-    *("shan_chen.png", "256", "3000", "cpu")[len(sys.argv) - 1 :],
-)
-sites = fluid.sites((int(side), int(side)), device=device)
-start = 0.7 + 0.01 * np.random.default_rng(0).standard_normal(sites.shape)
-fluid.set_populations(sites, np.stack([q.weight * start for q in lw.D2Q9]))
-fluid.run(sites, int(steps), attraction=-5.0)
-density = fluid.populations(sites).sum(0)
-imsave(path, density, cmap="viridis", origin="lower")
-print(
-    f"{sites.step:,} steps: densities {density.min():.3f} and {density.max():.3f}, picture: {path}"
-)
+if __name__ == "__main__":
+    path, side, steps, device = (
+        *sys.argv[1:],
+        *("shan_chen.png", "256", "3000", "cpu")[len(sys.argv) - 1 :],
+    )
+    sites = fluid.sites((int(side), int(side)), device=device)
+    start = 0.7 + 0.01 * np.random.default_rng(0).standard_normal(sites.shape)
+    fluid.set_populations(sites, np.stack([q.weight * start for q in lw.D2Q9]))
+    fluid.run(sites, int(steps), attraction=-5.0)
+    density = fluid.populations(sites).sum(0)
+    imsave(path, density, cmap="viridis", origin="lower")
+    print(
+        f"{sites.step:,} steps: densities {density.min():.3f} and {density.max():.3f}, "
+        f"picture: {path}"
+    )

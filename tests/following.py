@@ -37,7 +37,7 @@ NOT_HERE = {
     "ssh": "another machine",
     "mpiexec": "needs MPI",
     "lanewise ladder": "tests/ladders",
-    "lanewise view top.csv.units": "a search that runs meanwhile: tests/live",
+    "lanewise view watched_search.csv.units": "a search that runs meanwhile: tests/live",
 }
 """Beginnings of commands that are not run, and why."""
 

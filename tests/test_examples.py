@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -117,3 +119,14 @@ def test_example(
         assert text in printed
     for picture in (a.format(tmp=tmp_path) for a in arguments if a.endswith(".png")):
         assert Path(picture).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda p: p.stem)
+def test_an_example_that_is_imported_runs_nothing(path: Path) -> None:
+    """As `lanewise explain path:name` does: only definitions, and declarations of walls, stand before the guard."""
+    *before, last = ast.parse(path.read_text(encoding="utf-8")).body
+    assert isinstance(last, ast.If)
+    assert ast.unparse(last.test) == "__name__ == '__main__'"
+    calls = [n.value for n in before if isinstance(n, ast.Expr) and not isinstance(n.value, ast.Constant)]
+    assert [c for c in map(ast.unparse, calls) if not re.match(r"\w+\.wall\(", c)] == []
+    assert not [n for n in before if isinstance(n, (ast.For, ast.While, ast.With))]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,22 @@ def test_pages_with_commands_are_found() -> None:
 def test_a_page_can_be_followed_in_one_folder(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert follow(ROOT / page, tmp_path) == []
+
+
+FILE = re.compile(r"[\w-]+\.(?:png|gif|mp4|h5|csv|npz|json|vti|stl|lwv)\b|(?<=--out )\w+(?= |$)")
+"""Files that commands write or read, and folders that they write."""
+
+
+def test_pages_can_be_followed_in_one_folder() -> None:
+    """No command writes over the file of another page: each file is named on one page only."""
+    named: dict[str, set[str]] = defaultdict(set)
+    for page in ("README.md", *PAGES):
+        for step in steps_of((ROOT / page).read_text(encoding="utf-8")):
+            for name in ["run.h5", "run.png"] if step.command.startswith("make run") else FILE.findall(step.command):
+                named[name].add(page)
+    assert {"vortex_street.png", "cluster.npz", "body.png", "run.png", "data"} <= set(named)
+    both_of_an_installation = {"README.md", "docs/install.md"}  # the same `make run`, which is run once
+    assert {n: pages for n, pages in named.items() if len(pages) > 1 and pages != both_of_an_installation} == {}
 
 
 @pytest.mark.parametrize(

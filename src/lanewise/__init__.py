@@ -1,5 +1,8 @@
 """lanewise: write the physics for one element; the data structure and the kernel are designed for
 your machine.
+
+`lanewise.pi` is the number 3.14159..., a Python float: in a kernel it takes the type of what it is
+combined with. `lanewise.__version__` is the version, a str.
 """
 
 from lanewise.support.command import is_command, leave_when_interrupted
