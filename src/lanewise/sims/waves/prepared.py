@@ -161,7 +161,7 @@ def terms_of(data: SearchData, dterms: int | Literal["prepared"]) -> int: ...
 @overload
 def terms_of(data: SearchData, dterms: int | Literal["prepared"] | None) -> int | None: ...
 def terms_of(data: SearchData, dterms: int | Literal["prepared"] | None) -> int | None:
-    """The bins on each side that are asked for: those that the data were prepared for, or others
+    """The bins on each side to take: those that the data were prepared for, or others
     where the noise weights allow them. None stands for all bins.
     """
     if dterms == "prepared":
