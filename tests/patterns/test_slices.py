@@ -140,8 +140,8 @@ def test_what_is_said() -> None:
         "pulls: 1,000 targets and 1,000 sources on cpu, in slices\n"
         "slices: 10 groups of 100 sources, 1 at a time, 10 passes over the targets\n"
         "memory: 7,872 bytes at most; 193,600 bytes go to the device\n"
-        "bits: sums of groups are added in their order, so that the bits are the same for any memory; a call in "
-        "one piece does not begin again at zero with each group, and rounds differently"
+        "bits: group sums are added in a fixed order, so the bits do not depend on memory=; a single call keeps "
+        "one running sum and rounds differently"
     )
     assert "each sum is that of a call in one piece" in lw.in_slices(pulls, device="cpu").explain(x, x)
 

@@ -70,9 +70,8 @@ class Slices:
             bits = "one group of sources: each sum is that of a call in one piece"
         else:
             bits = (
-                "sums of groups are added in their order, so that the bits are the same for any "
-                "memory; a call in one piece does not begin again at zero with each group, and "
-                "rounds differently"
+                "group sums are added in a fixed order, so the bits do not depend on memory=; a "
+                "single call keeps one running sum and rounds differently"
             )
         groups = counted(self.groups, "group", "groups")
         passes = counted(self.passes, "pass", "passes")
