@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import lanewise as lw
 from lanewise.planning.decision import Optimisation
@@ -28,7 +28,8 @@ def pages() -> dict[str, str]:
         f"{len(OPTIMISATIONS)} decisions about a kernel. A field that is left open (`None`) is "
         "decided for the device and the call; `explain` gives the reason.",
         "",
-        "To see the defaults for your call, print `kernel.compile(...).plan`. For a call that was "
+        "[Defaults](../passes.md#defaults) has the default of every field on a GPU and on a CPU. "
+        "To see those for your call, print `kernel.compile(...).plan`. For a call that was "
         "[tuned](../tuning.md) it is the tuned plan; `LANEWISE_TUNED=off` ignores that one.",
         "",
         "The values are those worth trying; `tune` tries them for every field that is not *only on "
@@ -76,10 +77,17 @@ def _values(o: Optimisation) -> list[str]:
     if not tried:
         lines = ["No values are tried: set it explicitly."]
     said = dict[str, Any]()
-    for value in dict.fromkeys([o.neutral, *(v for values in tried.values() for v in values)]):
+    every = [o.neutral, *(v for values in tried.values() for v in values), *_choices(o)]
+    for value in dict.fromkeys(every):
         said.setdefault(o.describe(value, "cuda"), value)
-    lines += [""] + [f"- `{value!r}`: {text}" for text, value in list(said.items())[:8]]
+    lines += [""] + [f"- `{value!r}`: {text}" for text, value in said.items()]
     return lines
+
+
+def _choices(o: Optimisation) -> tuple[Any, ...]:
+    """The values of a field that takes words: also those that are never tried."""
+    kinds = get_args(get_type_hints(lw.Plan)[o.field])
+    return tuple(v for kind in kinds for v in get_args(kind))
 
 
 def _paragraphs() -> dict[str, str]:

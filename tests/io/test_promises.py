@@ -175,7 +175,7 @@ def test_a_run_that_says_it_does_not_expand_is_believed_or_refused_by_name(
 
 def test_a_box_is_said(tmp_path: Path) -> None:
     path = good(tmp_path / "a.hdf5", lambda file: file["Header"].attrs.__setitem__("BoxSize", 100.0))
-    with pytest.warns(FileWarning, match="BoxSize in Header is 100, and is passed over: space is open"):
+    with pytest.warns(FileWarning, match="BoxSize in Header is 100, and is ignored: space is open"):
         assert len(read_particles(path)) == 3
 
 

@@ -58,7 +58,7 @@ def read_gadget(path: FilePath) -> Particles:
         if (box := _row(header, "BoxSize")).any():
             size = " x ".join(f"{length:g}" for length in box)
             text = (
-                f"{path}: BoxSize in Header is {size}, and is passed over: space is open, and "
+                f"{path}: BoxSize in Header is {size}, and is ignored: space is open, and "
                 "forces are those of bodies alone"
             )
             warn_user(text, FileWarning)

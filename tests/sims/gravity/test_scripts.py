@@ -170,7 +170,7 @@ def test_a_body_without_weight_has_no_ratio_of_energies(capsys: pytest.CaptureFi
 
 
 def test_options_that_a_function_does_not_take_are_refused() -> None:
-    with pytest.raises(InputError, match=r"fixed\(\) takes no seed; leave --seed out"):
+    with pytest.raises(InputError, match=r"fixed\(\) takes no seed; leave the seed out"):
         make_initial_conditions("start.py:fixed", seed=3)
     with pytest.raises(InputError, match=r"fixed\(\) gives 3 bodies, not 7; leave --bodies out"):
         make_initial_conditions("start.py:fixed", 7)

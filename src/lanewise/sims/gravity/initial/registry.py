@@ -60,7 +60,7 @@ class InitialCondition:
         """The seed of its random numbers; InputError where nothing is random."""
         if seed is not None and not self.random:
             raise InputError(
-                f"{self.name} takes no seed, as nothing of it is random; leave --seed out"
+                f"{self.name} takes no seed, as nothing of it is random; leave the seed out"
             )
         return seed or 0
 

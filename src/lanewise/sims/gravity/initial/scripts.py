@@ -217,7 +217,7 @@ def _arguments(
     if "seed" in takes:
         given["seed"] = seed or 0
     elif seed is not None:
-        raise InputError(f"{place} takes no seed; leave --seed out")
+        raise InputError(f"{place} takes no seed; leave the seed out")
     if "bodies" in takes and (bodies or takes["bodies"].default is inspect.Parameter.empty):
         given["bodies"] = bodies or DEFAULT_BODIES
     try:
