@@ -88,7 +88,8 @@ def test_every_field_has_a_default() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
-def test_the_default_plans_of_calls(call: str) -> None:
+def test_the_default_plans_of_calls(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [""])  # the example has settings
     by_field, plans = tables()
     assert [row[0] for row in plans] == list(CALLS)
     kernel, count, given = CALLS[call]
