@@ -151,7 +151,7 @@ def measure_case(
         row["before_s"] = time.time() - begun
         written = given[case.written]
         with alone:
-            wrong = _differing(cupy, calls, written)
+            wrong = _differing(cupy, calls, written, case.unwritten)
             host[case.written] = cupy.asnumpy(written)
             times = _times(cupy, calls)
         row |= {"wrong": wrong} if wrong else {}
@@ -178,12 +178,15 @@ def _facts(case: Case, looked: Looked) -> dict[str, Any]:
     }
 
 
-def _differing(cupy: Any, calls: dict[str, Callable[[], Any]], written: Any) -> str:
+def _differing(
+    cupy: Any, calls: dict[str, Callable[[], Any]], written: Any, unwritten: float
+) -> str:
     """Which plan computes something else than the default one, whose results are left; or ""."""
+    written[...] = unwritten
     calls["default"]()
     wanted, wrong = written.copy(), ""
     for name, call in calls.items():
-        written[...] = cupy.nan
+        written[...] = unwritten
         call()
         there = ~cupy.isnan(wanted)
         close = (written == wanted) | (cupy.abs(written - wanted) <= CLOSE * (1 + cupy.abs(wanted)))
