@@ -7,7 +7,8 @@ results are checked against the function itself in float64. Plans are timed in t
 Writes zoo.jsonl, a line as soon as a kernel is measured, and at the end zoo.md into bench/results, or into
 the folder that the variable OUT names. Ends within the seconds asked for, with as many kernels as were
 measured by then. `--offline` compiles and measures nothing, which needs no GPU: what it costs is printed.
-`--report FILE` prints the report of a file of lines.
+`--report FILE` prints the report of a file of lines, `--again FILE` writes one with what today's models
+predict for the plans that were measured.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from bench.harness import describe_machine
-from bench.zoo_case import compile_case, measure_case, shares
+from bench.zoo_case import compile_case, measure_case, predicted_again, shares
 from bench.zoo_runs import (
     BEFORE_THE_END,
     in_processes,
     leave,
     print_report,
+    read_lines,
     turn,
     write_report,
 )
@@ -38,6 +40,11 @@ def main() -> int:
         print_report(asked.report, report)
         return 0
     until = time.time() + asked.seconds - BEFORE_THE_END
+    if asked.again:
+        about, rows = read_lines(asked.again)
+        again = in_processes(predicted_again, rows, (about["size"],), asked.processes, until)
+        leave(write_report("zoo", about, again, report))
+        return 0
     about = {"machine": describe_machine(), "size": asked.size, "offline": asked.offline}
     seeds = asked.seeds or range(asked.first, asked.first + asked.step * asked.count, asked.step)
     rows = in_processes(_row, seeds, (asked, until), asked.processes, until)
@@ -129,6 +136,9 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--offline", action="store_true", help="compile, and measure nothing")
     parser.add_argument("--report", help="print the report of a file of lines")
+    parser.add_argument(
+        "--again", help="predict what a file of lines has measured, with today's models"
+    )
     return parser.parse_args()
 
 

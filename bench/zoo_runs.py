@@ -18,10 +18,16 @@ Report = Callable[[list[Row], dict[str, Any]], Iterator[str]]
 turn: list[Any] = []  # of this process at the device
 
 
-def print_report(path: str, report: Report) -> None:
-    """The report of a file of lines, the first of which is about the run."""
+def read_lines(path: str) -> tuple[dict[str, Any], list[Row]]:
+    """What a file of lines says of a run in its first line, and its rows."""
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     about, *rows = (json.loads(line) for line in lines)
+    return about, rows
+
+
+def print_report(path: str, report: Report) -> None:
+    """The report of a file of lines."""
+    about, rows = read_lines(path)
     print("\n".join(report(rows, about)))
 
 
@@ -49,7 +55,7 @@ def write_report(
 
 def in_processes(
     row_of: Callable[..., Row | None],
-    seeds: Iterable[int],
+    seeds: Iterable[Any],
     given: tuple[Any, ...],
     processes: int,
     until: float,

@@ -40,10 +40,10 @@ class Deviation:
 DEVIATIONS: Mapping[Family, Deviation] = {
     d.family: d
     for d in (
-        Deviation("product", 49, 0.97, 1.70),
-        Deviation("row", 50, 0.82, 1.10),
-        Deviation("stencil", 49, 0.42, 1.16),
-        Deviation("window", 46, 0.60, 1.19),
+        Deviation("product", 35, 0.87, 1.16),
+        Deviation("row", 36, 0.86, 1.18),
+        Deviation("stencil", 30, 0.87, 1.14),
+        Deviation("window", 31, 0.72, 1.16),
         Deviation("elements", 4, 0.96, 1.36),
         Deviation("pairs", 13, 0.95, 1.29),
     )
