@@ -9,7 +9,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
-from lanewise.patterns.counted_turns import MOST_ROUNDS, counted_turns
+from lanewise.patterns import counted_turns as counted_turns_module
+from lanewise.patterns.counted_turns import MOST_ROUNDS, WARP, counted_turns
 
 COUNT = 100_000
 
@@ -92,6 +93,27 @@ def test_arrays_that_elements_share() -> None:
     ends, given = np.array([3, 5], np.int32), items(np.arange(1000) % 2)
     assert counted(table_of, given, ends) == {"_k": 4.0}
     assert (given.value == 1).all()
+
+
+@lw.elementwise
+def of_values(x: lw.vec3, n: lw.i32) -> lw.vec3:
+    for _k in range(n):
+        x = 0.5 * x
+    return x
+
+
+@pytest.mark.parametrize("count", [0, 1, 33, COUNT])
+def test_of_arrays_only_some_elements_come_to_the_host(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    taken = list[int]()
+
+    def spied(array: Any) -> Any:
+        taken.append(len(array))
+        return array
+
+    monkeypatch.setattr(counted_turns_module, "to_host", spied)
+    found = counted(of_values, np.ones((count, 3), np.float32), np.full(count, 6, np.int32))
+    assert found == ({"_k": 6.0} if count else {})
+    assert max(taken, default=0) <= WARP
 
 
 def test_nothing_is_run_where_lengths_are_known() -> None:

@@ -72,12 +72,12 @@ def lengthy(target: Item, source: Item) -> lw.f32:
     return lw.sin(lw.dot(d, d))
 
 
-def default(kernel: Any, targets: int = MANY, *, same: bool = False) -> Any:
+def default(kernel: Any, targets: int = MANY, *, same: bool = False, requested: lw.Plan | None = None) -> Any:
     a = Item.array(position=np.zeros((4, 3), np.float32), charge=np.ones(4, np.float32))
     calls = kernel._calls
     arguments = calls.skeleton.elsewhere(calls.signature, calls.given((a, a if same else a.copy()), {}), "cuda")
     work = describe_work(calls.subject.reference(arguments), targets)
-    return complete_plan(None, MACHINE, work)
+    return complete_plan(requested, MACHINE, work)
 
 
 @pytest.mark.parametrize(
@@ -123,3 +123,13 @@ def test_blocks_are_as_many_as_there_is_room_for(targets: int) -> None:
     plan = default(waits, targets)
     assert plan.block // plan.slices >= 32
     assert (plan.parts > 1) is (targets <= 300)
+
+
+@pytest.mark.parametrize("kernel", [plain, one, waits, nearest, many, counts, short], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("targets", [1, 5000, MANY])
+def test_defaults_agree_with_what_is_requested(kernel: Any, targets: int) -> None:
+    """A tile is staged by whole blocks; several targets of a thread need its registers."""
+    for tile in (256, 512, 768, 1024, 2048):
+        plan = default(kernel, targets, requested=lw.Plan(tile=tile))
+        assert (plan.tile, tile % plan.block) == (tile, 0)
+    assert default(kernel, MANY, requested=lw.Plan(targets=4)).block == 256

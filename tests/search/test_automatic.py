@@ -144,6 +144,23 @@ def test_cells_of_half_the_radius_on_a_gpu_where_many_are_near(axes: int, near: 
         assert getattr(found, "side", None) is None
 
 
+@pytest.mark.parametrize("axes", [2, 3])
+@pytest.mark.parametrize("radius", [1e-300, 1.5, 1e38, 1e110, 1e308])
+def test_radii_of_any_size_on_a_gpu(axes: int, radius: float) -> None:
+    """One that reaches across the box leaves one cell, whatever half of it would be."""
+    chosen = choose(lw.Neighbors(radius=radius), points(uniform(axes=axes)), device="cuda")[0]
+    assert isinstance(chosen, lw.StaticGrid)
+    assert chosen.side is None
+
+
+def test_cells_that_are_as_wide_as_the_radius_but_for_rounding() -> None:
+    size, radius = 25.349999999999998, 1.95
+    assert size / int(size / radius) < radius
+    search = lw.Neighbors(radius=radius, world=lw.Periodic((size,) * 3))
+    inside = points((uniform() % 1.0 * size).astype(np.float32))
+    assert getattr(choose(search, inside, device="cuda")[0], "side", None) == 0.5
+
+
 def test_kernels_say_which_search_was_chosen():
     kernel = KINDS["f4", 3][1]
     records = numbered(uniform(1000))

@@ -112,12 +112,13 @@ def _run(
     """Interpret the kernel for some of the elements, on copies of all that it reads and writes."""
     count = function.count(arguments)
     step = max(WARP, count // GROUPS // WARP * WARP)
-    places = (np.arange(0, count, step)[:GROUPS, None] + np.arange(WARP)).ravel()
-    places = places[places < count]
+    firsts = range(0, count, step)[:GROUPS]
+    places = np.concatenate([np.arange(n, min(n + WARP, count)) for n in firsts] or [np.arange(0)])
     kinds = function.signature.parameters
     bound = {n: _some_records(r, places) for n, r in arguments.records.items()}
     for n, array in arguments.arrays.items():
-        bound[n] = bind_value_array(np.array(to_host(array))[places], value_type(kinds[n]))
+        some = [to_host(array[first : first + WARP]) for first in firsts] or [to_host(array)]
+        bound[n] = bind_value_array(np.concatenate(some), value_type(kinds[n]))
     for n, (array, kind) in arguments.added.items():
         bound[n] = bind_value_array(np.array(to_host(array)), kind)
     for result in function.skeleton.results(function.lowered, len(places)):

@@ -63,7 +63,7 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
         return Plan(targets=targets).filled(NEUTRAL)
     if _reciprocal(machine, work, requested):
         return _reciprocal_plan(machine, work, requested)
-    plan = _one_sided_plan(machine, work, lengthy=work.lengthy and not requested.fast_math)
+    plan = _one_sided_plan(machine, work, requested)
     # Who wants no tiles wants nothing that divides them.
     return Plan(slices=1, parts=1).filled(plan) if requested.tile == 0 else plan
 
@@ -76,15 +76,16 @@ def plan_class(machine: Machine, work: Work, targets: int) -> Hashable:
     if _reciprocal(machine, work, NOTHING):
         most = _targets(machine, work)
         return most, _grouped_targets(work, most), _fits_scratch(work, most)
-    return _one_sided_shape(machine, work)
+    return _one_sided_shape(machine, work, NOTHING)
 
 
 # ---------------------------------------------------------------- one side of a pair
 
 
-def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
+def _one_sided_shape(machine: Machine, work: Work, requested: Plan) -> tuple[int, int, int, int]:
     """Threads of a block, slices, targets per thread, parts of the sources."""
-    shapes, waits = _SHAPES, not work.wide and _waits(work)
+    single = requested.targets in (None, 1)
+    shapes, waits = _SHAPES, not work.wide and single and _waits(work)
     if work.wide:
         shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2]
     elif waits:
@@ -92,6 +93,8 @@ def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [
         _SMALLEST
     ]
+    if requested.tile:  # its sources are staged by all threads of a block, the same number by each
+        shapes = [s for s in shapes if requested.tile % s[0] == 0] or shapes
 
     def rate(shape: tuple[int, int, int]) -> float:
         found = _throughput(machine, work.targets, *shape)
@@ -102,9 +105,9 @@ def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
     return block, slices, merged, min(64, max(1, machine.multiprocessors // blocks))
 
 
-def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> CompletePlan:
-    block, slices, merged, parts = _one_sided_shape(machine, work)
-    unroll = 4 if work.wide else 16
+def _one_sided_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
+    block, slices, merged, parts = _one_sided_shape(machine, work, requested)
+    unroll, lengthy = 4 if work.wide else 16, work.lengthy and not requested.fast_math
     return Plan(
         targets=merged,
         tile=block,

@@ -47,6 +47,7 @@ FEW = 256  # sources that all pairs are as fast for as a structure that has to b
 # above).
 CROWDED, CROWDED_WIDE, CROWDED_RINGS = 16, 64, 4
 SIDES = (0.5,)  # radii, of narrower cells
+ROUNDING = 1e-9  # of a side that is as wide as the radius
 ROW = 3  # tests that a GPU does in the time that it takes to come to a row of cells
 WIDE = 2  # radii: wider cells offer mostly sources that are not near
 
@@ -190,10 +191,12 @@ def choose(
 
 def _side(search: Search, points: Points, outlook: Outlook, device: str | None) -> float | None:
     """The sides of cells in radii, with which a target among spread sources is done soonest on a
-    GPU; None for the radius.
+    GPU; None for the radius, also where it reaches across the box, which is one cell then.
     """
     blocks = target_of(device or points.device).has_blocks
     if not blocks or search.k is not None or search.radius is None:
+        return None
+    if outlook.side * (1 + ROUNDING) < search.radius:
         return None
     density = outlook.members * (search.radius / outlook.side) ** points.dimension
     costs = {side: _tests(side, points.dimension, density) for side in (1.0, *SIDES)}
