@@ -218,6 +218,45 @@ def test_a_profile_sees_copies_that_are_under_way(gpus: Recorder, monkeypatch: p
         assert ghosts.lanes() == {}
 
 
+@pytest.mark.parametrize("failing", DEVICES)
+def test_copies_that_fail_are_waited_for(gpus: Recorder, failing: str) -> None:
+    """What was put on a stream for copies before an exception still writes ghosts when the next call begins."""
+
+    def put(device: str) -> None:
+        if device == failing:
+            raise MemoryError
+        gpus.put("put", 0)
+
+    ghosts, here = Ghosts(DEVICES), DEVICES.index(failing)
+    pairs = zip(DEVICES, reversed(DEVICES), strict=True)
+    puts: Any = Puts(tuple(PeerWrite(s, t, lambda s=s: put(s), 1) for s, t in pairs))
+    with pytest.raises(MemoryError), ghosts.running(True):
+        gpus.put("kernel", 0)
+        ghosts.send(puts, touched_by_halves(TWO_COPIES, TWO_COPIES.phases[0], 0)[1])
+    assert ghosts.there is None
+    assert gpus.stream().name == 0
+    for device in DEVICES:
+        work(gpus, device, "kernel", 1)
+    wanted = {(100, "put", 0)} if here else set[Any]()
+    past = pasts(gpus.log)
+    for n in range(2):
+        assert {(0, "kernel", 0), *wanted} <= past[n, "kernel", 1]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_the_host_waits_for_the_last_copies(gpus: Recorder, monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
+    """Whatever else ran in the loop: the next steps may be on other streams."""
+    there = SimpleNamespace(
+        target=SimpleNamespace(host_memory=False), synchronize=lambda: work(gpus, DEVICES[0], "the host waits")
+    )
+    monkeypatch.setattr(split_ghosts, "get_device", lambda name: there)
+    ghosts = Ghosts(DEVICES)
+    puts: Any = Puts((PeerWrite(*reversed(DEVICES), lambda: gpus.put("put", 0), 1),))
+    with ghosts.running(alone):
+        ghosts.send(puts, touched_by_halves(TWO_COPIES, TWO_COPIES.phases[0], 0)[1])
+    assert (101, "put", 0) in pasts(gpus.log)[0, "the host waits", 0]
+
+
 @pytest.mark.parametrize("form", [*FORMS.values(), TWO_COPIES], ids=lambda form: form.name)
 @pytest.mark.parametrize("written", [True, False])
 def test_the_rest_of_a_step_does_not_wait_for_copies(gpus: Recorder, form: Any, written: bool) -> None:

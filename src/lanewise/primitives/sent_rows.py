@@ -13,7 +13,13 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, bring
 
 THREADS = 256
-_WORDS = {16: "uint4", 8: "unsigned long long", 4: "unsigned int", 2: "unsigned short"}
+_WORDS = {
+    16: "uint4",
+    8: "unsigned long long",
+    4: "unsigned int",
+    2: "unsigned short",
+    1: "unsigned char",
+}
 TEXT = """// Row sources[i] of one array to row targets[i] of another one, in {count} words each.
 extern "C" __global__ void __launch_bounds__({threads}) send_rows_kernel(
     const {word} *__restrict__ from, const long long *__restrict__ sources,

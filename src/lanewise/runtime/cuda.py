@@ -153,19 +153,26 @@ def copy_stream(device: str) -> Any:
 
 def aside(devices: Iterable[str], work: Callable[[], object]) -> Landed:
     """Put work of devices on their copy streams, behind what they had to do. What they put on their
-    own streams after it waits for none of that, until `Landed.wait`.
+    own streams after it waits for none of that, until `Landed.wait`. Where `work` raises, it waits.
     """
     names, landed = tuple(dict.fromkeys(devices)), Landed()
-    with together(names), ExitStack() as stack:
-        for device in names:
-            stack.enter_context(use(device))
-            before = passed()
-            stack.enter_context(copy_stream(device))
-            wait_for(before)
-        work()
-        for device in names:
-            with use(device):
-                landed.events[device] = passed()
+    with together(names):
+        try:
+            with ExitStack() as stack:
+                for device in names:
+                    stack.enter_context(use(device))
+                    before = passed()
+                    stack.enter_context(copy_stream(device))
+                    wait_for(before)
+                try:
+                    work()
+                finally:
+                    for device in names:
+                        with use(device):
+                            landed.events[device] = passed()
+        except BaseException:  # nobody else learns of what was put there before it
+            landed.wait()
+            raise
     return landed
 
 

@@ -117,8 +117,9 @@ class Ghosts:
 
     @contextmanager
     def running(self, alone: bool) -> Generator[None]:
-        """A context in which steps run, and nothing is under way after it. alone: with nothing else
-        but steps of sites, so that devices wait for each other only where they have to.
+        """A context in which steps run, and after which the host has waited for all that was under
+        way. alone: with nothing else but steps of sites, so that devices wait for each other only
+        where they have to.
         """
         try:
             with ExitStack() as stack:
@@ -128,9 +129,8 @@ class Ghosts:
                     yield
                 finally:
                     self.wait_for(None)
-        finally:
-            if alone:
-                get_device(self.devices[0]).synchronize()
+        finally:  # the copies of the last step, too: what comes next may be on other streams
+            get_device(self.devices[0]).synchronize()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
