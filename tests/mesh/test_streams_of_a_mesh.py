@@ -230,9 +230,10 @@ def test_copies_that_fail_are_waited_for(gpus: Recorder, failing: str) -> None:
     ghosts, here = Ghosts(DEVICES), DEVICES.index(failing)
     pairs = zip(DEVICES, reversed(DEVICES), strict=True)
     puts: Any = Puts(tuple(PeerWrite(s, t, lambda s=s: put(s), 1) for s, t in pairs))
+    sent = touched_by_halves(TWO_COPIES, TWO_COPIES.phases[0], 0)[1]
+    gpus.put("kernel", 0)
     with pytest.raises(MemoryError), ghosts.running(True):
-        gpus.put("kernel", 0)
-        ghosts.send(puts, touched_by_halves(TWO_COPIES, TWO_COPIES.phases[0], 0)[1])
+        ghosts.send(puts, sent)
     assert ghosts.there is None
     assert gpus.stream().name == 0
     for device in DEVICES:

@@ -170,7 +170,7 @@ def aside(devices: Iterable[str], work: Callable[[], object]) -> Landed:
                     for device in names:
                         with use(device):
                             landed.events[device] = passed()
-        except BaseException:  # nobody else learns of what was put there before it
+        except BaseException:  # the caller does not learn what is on these streams by now
             landed.wait()
             raise
     return landed

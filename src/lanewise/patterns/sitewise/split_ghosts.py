@@ -129,7 +129,7 @@ class Ghosts:
                     yield
                 finally:
                     self.wait_for(None)
-        finally:  # the copies of the last step, too: what comes next may be on other streams
+        finally:  # also for the last copies: what comes next may be on other streams
             get_device(self.devices[0]).synchronize()
 
 

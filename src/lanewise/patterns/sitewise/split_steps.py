@@ -190,13 +190,11 @@ def _halves(
     faces, bulk = calls(lambda c: c.faces), calls(lambda c: (c.inner,))
     name, stage = bulk.calls[0].name, bulk.calls[0].stage
     first, sent, rest = touched_by_halves(sites.form, phase, step)
-    exchange, changed = (
-        Send(sites.ghosts, sites.exchange(following, step + 1), sent),
-        sites.ghosts.changed,
-    )
+    works = sites.ghosts.changed, faces
+    send = Send(sites.ghosts, sites.exchange(following, step + 1), sent)
     return [
-        SplitCall(f"faces of {name}", stage, sites, (changed, faces), first, faces=True),
-        SplitCall(f"ghosts of {kinds.name}", "exchange", sites, (exchange,), sent),
+        SplitCall(f"faces of {name}", stage, sites, works, first, faces=True),
+        SplitCall(f"ghosts of {kinds.name}", "exchange", sites, (send,), sent),
         SplitCall(name, stage, sites, (bulk,), rest),
     ]
 
