@@ -33,7 +33,7 @@ class SplitCall:
     """What the parts of a mesh run, one work after the other; parts side by side.
 
     touched: of the populations of its sites; None: all of them. faces: whether it is the first half
-    of a step, which updates the layers at faces, before `bulk`.
+    of a step, which updates the layers at faces before the others.
     """
 
     name: str
