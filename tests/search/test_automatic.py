@@ -1,5 +1,7 @@
 """The automatic choice: which structure it takes, why it says so, and that kernels explain it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -139,6 +141,9 @@ def test_cells_of_half_the_radius_on_a_gpu_where_many_are_near(axes: int, near: 
     assert isinstance(narrow, lw.StaticGrid)
     assert narrow.side == (0.5 if near > 2 else None)
     assert ("in narrower ones a target meets fewer that are too far" in why) is (near > 2)
+    if near > 2:
+        held = float(re.search(r"as wide as the radius would hold ([0-9,.]+) sources", why)[1].replace(",", ""))  # type: ignore[index]
+        assert 0.8 < held * ball / near < 1.4
     for search, device in ((lw.Neighbors(radius=radius), "cpu"), (lw.Nearest(k=20, radius=radius), "cuda")):
         found = choose(search, points(x), device=device)[0]
         assert getattr(found, "side", None) is None

@@ -174,8 +174,9 @@ def choose(
     ):
         wide = f"its side, {outlook.side:.3g}, is more than {WIDE} radii"
         return curve, f"{crowd}, and {wide}: boxes along a curve follow the crowd"
-    if (side := _side(search, points, outlook, device)) is not None:
-        wide = f"{outlook.members:,.{1 if outlook.members < 100 else 0}f} sources"
+    if radius is not None and (side := _side(search, points, outlook, device)) is not None:
+        density = _density(radius, points, outlook)
+        wide = f"{density:,.{1 if density < 100 else 0}f} sources"
         return (
             StaticGrid(radius=radius, k=k, world=world, position=position, side=side),
             f"{points.count:,} sources, and a cell as wide as the radius would hold {wide} on "
@@ -198,10 +199,15 @@ def _side(search: Search, points: Points, outlook: Outlook, device: str | None) 
         return None
     if outlook.side * (1 + ROUNDING) < search.radius:
         return None
-    density = outlook.members * (search.radius / outlook.side) ** points.dimension
+    density = _density(search.radius, points, outlook)
     costs = {side: _tests(side, points.dimension, density) for side in (1.0, *SIDES)}
     best = min(costs, key=lambda side: costs[side])
     return None if best == 1.0 else best
+
+
+def _density(radius: float, points: Points, outlook: Outlook) -> float:
+    """Sources in a cube (or square) of the radius, as dense as in the cells that were looked at."""
+    return outlook.members * (radius / outlook.side) ** points.dimension
 
 
 def _tests(side: float, axes: int, density: float) -> float:
