@@ -152,7 +152,7 @@ def test_one_device_and_a_mesh_agree() -> None:
 
 SEARCHES = [
     lw.Neighbors(radius=0.7), lw.Nearest(k=5), lw.Nearest(k=9, radius=0.5), lw.StaticGrid(radius=0.6), lw.DynamicGrid(radius=0.5),
-    lw.DynamicGrid(k=4), lw.AllPairs(radius=0.8), lw.Neighbors(radius=0.5, world=lw.Periodic((4.0, 4.0, 4.0))),
+    lw.StaticGrid(radius=0.6, side=0.5), lw.DynamicGrid(k=4), lw.AllPairs(radius=0.8), lw.Neighbors(radius=0.5, world=lw.Periodic((4.0, 4.0, 4.0))),
 ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from lanewise.language.target import Machine
 from lanewise.launch.executable import switches_of
 from lanewise.layouts import default_layout
 from lanewise.patterns.elementwise.build import ELEMENTWISE, ElementwiseArguments, build_elementwise, build_reduction
+from lanewise.patterns.search import automatic
 from lanewise.patterns.search.gather import build_gather
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.sims.boids import Flock, mesh_steering
@@ -72,6 +73,20 @@ def test_bits_are_those_of_one_device(kind: str) -> None:
     for parts in (2, 5):
         f = flock(f"cpu*{parts}", **FLOCKS[kind]).run(STEPS, DT)
         assert left(f) == of_one_device(kind), parts
+        assert len(steering(f).counts) == parts * (parts - 1)
+
+
+@pytest.mark.parametrize("side", [0.5, pytest.param(0.25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["sphere", "box", pytest.param("open", marks=pytest.mark.slow)])
+def test_cells_may_be_narrower_than_the_radius(monkeypatch: pytest.MonkeyPatch, kind: str, side: float) -> None:
+    """As those that a flock chooses for itself on GPUs."""
+    monkeypatch.setattr(automatic, "_side", lambda *_: side)
+    chosen = {**FLOCKS[kind], "search": "auto"}
+    wanted = flock("cpu", **chosen).run(STEPS, DT)
+    assert f"side={side:g}" in str(wanted.search)
+    for parts in (2, 5):
+        f = flock(f"cpu*{parts}", **chosen).run(STEPS, DT)
+        assert left(f) == left(wanted), parts
         assert len(steering(f).counts) == parts * (parts - 1)
 
 

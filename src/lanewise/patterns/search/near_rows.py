@@ -52,7 +52,7 @@ def over_parts(search: Search, rooms: Rooms) -> Search | None:
     if not lists_near(search):
         return None
     cells = search.geometry(points_of(rooms.wholes[0], search.position)).cells
-    return replace(search, cells=cells)
+    return replace(search, cells=cells, side=None)
 
 
 def lists_near(search: Search) -> TypeGuard[StaticGrid]:
