@@ -51,7 +51,7 @@ def plan(name: str, targets: int, wanted: Plan | None = None, *, same: bool = Tr
         ("gravity_f64", 131_072, "ordered", 6),
         ("gravity_mixed", 4_096, "scratch", 2),
         ("lennard_jones", 4_096, "scratch", 2),
-        ("yukawa", 65_536, "ordered", 4),
+        ("yukawa", 65_536, "ordered", 6),
     ],
 )
 def test_pairs_are_computed_once_where_that_pays(name, targets, mode, merged):

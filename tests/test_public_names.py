@@ -47,7 +47,7 @@ PRODUCTS: Inside = {
         "steps on a mesh are explained by what products say of their parts",
         (
             "explanation.calls", "explanation.mesh_kernels", "explanation.mesh_scaling", "explanation.mesh_sites",
-            "explanation.mesh_steps", "launch.sent", "loops.explanation", "patterns.sitewise.slabs", "runtime.mesh",
+            "explanation.mesh_steps", "launch.sent", "loops.explanation", "patterns.sitewise.blocks", "runtime.mesh",
         ),
     ),
     # what only one product has

@@ -175,7 +175,7 @@ def check(seed: int, parts: tuple[int, ...], device: str = "cpu") -> None:
             np.testing.assert_array_equal(one, other, err_msg=f"{n} parts, seed {seed}")
 
 
-@pytest.mark.parametrize(("seed", "parts"), [(8, 9), (57, 12)])
+@pytest.mark.parametrize(("seed", "parts"), [pytest.param(8, 9, marks=pytest.mark.slow), (57, 12)])
 def test_blocks_have_the_bits_of_one_device(seed: int, parts: int) -> None:
     check(seed, (parts,))
 

@@ -235,7 +235,7 @@ def test_no_order_of_acts_reads_a_stale_ghost(acts: list[str], form: str, parts:
     same_after(acts, form, parts, when, device)
 
 
-@pytest.mark.quick("in-place")
+@pytest.mark.slow
 @pytest.mark.parametrize("form", STEPPED)
 def test_every_act_behind_steps_reads_no_stale_ghost(form: str) -> None:
     for n, act in enumerate(ACTS):
