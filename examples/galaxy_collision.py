@@ -3,7 +3,7 @@ recipes. A start for `lanewise gravity run`, and a movie.
 
     python examples/galaxy_collision.py [bodies] [steps] [film.mp4 or .gif] [picture.png]
     lanewise gravity run --ic examples/galaxy_collision.py:collision --bodies 20000 --dt 0.05 \
-        --steps 1500 --movie collision.mp4 --show disc,bulge
+        --steps 1500 --movie two_galaxies.mp4 --show disc,bulge
     lanewise gravity run --ic 'examples/galaxy_collision.py:collision(pericentre=4.0)' ...
 
 One galaxy is that of L. Hernquist, N-body realizations of compound galaxies, ApJS 86, 389 (1993):

@@ -19,7 +19,7 @@ from lanewise.sims.lbm.view.flow import flow_title, plot_flow
 from lanewise.sims.lbm.view.slices import ReferenceScale
 
 SIZE = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-PICTURE = sys.argv[2] if len(sys.argv) > 2 else "vortex_street.png"
+PICTURE = sys.argv[2] if len(sys.argv) > 2 else "vorticity.png"
 SPEED, RE = 0.1, 120
 BODY, INLET, OUTLET = 1, 2, 3
 

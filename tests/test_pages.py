@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from docs.generator.scenes import SCENES
+from lanewise.cli.commands import app
 from lanewise.runtime.devices import missing_for_cuda
 from tests.following import NOT_HERE, PATIENCE, ROOT, follow, is_run, lacking, short, steps_of
 from tests.markdown import Block, blocks, differences, run_blocks
@@ -53,6 +55,15 @@ def test_pages_can_be_followed_in_one_folder() -> None:
         for step in steps_of((ROOT / page).read_text(encoding="utf-8")):
             for name in ["run.h5", "run.png"] if step.command.startswith("make run") else FILE.findall(step.command):
                 named[name].add(page)
+    for example in (ROOT / "examples").glob("*.py"):  # what it writes without arguments
+        for name in re.findall(r'else "([\w-]+\.\w+)"', example.read_text(encoding="utf-8")):
+            named[name].add(example.name)
+    for scene in SCENES.values():
+        for name in FILE.findall(f"{scene.before} {scene.command}"):
+            named[name].add("docs/reference/examples.md")
+    for name in FILE.findall(app.info.epilog or ""):
+        named[name].add("lanewise --help")
+    assert {"vorticity.png", "sfts", "map.csv", "first.h5"} <= set(named)
     assert {"vortex_street.png", "cluster.npz", "body.png", "run.png", "data"} <= set(named)
     both_of_an_installation = {"README.md", "docs/install.md"}  # the same `make run`, which is run once
     assert {n: pages for n, pages in named.items() if len(pages) > 1 and pages != both_of_an_installation} == {}

@@ -67,6 +67,18 @@ def test_methods_have_their_types_and_defaults() -> None:
     assert [h for h in heads if " at 0x" in h or "self" in h] == []
 
 
+def test_calls_of_kernels_are_there() -> None:
+    calls = re.findall(r"^\*\*`kernel\((.*)`\*\*$", made()["kernels.md"] + made()["lattices.md"], re.MULTILINE)
+    assert len(calls) >= 6
+    assert [c for c in calls if "plan: Plan | None = None" not in c] == []
+
+
+def test_warnings_that_a_page_names_are_there() -> None:
+    named = re.findall(r"\b\w+Warning\b", (generator.FOLDER.parent / "errors.md").read_text(encoding="utf-8"))
+    there = "".join(re.findall(r"^## .*$", "\n".join(made().values()), re.MULTILINE))
+    assert [n for n in named if n not in there and n != "UserWarning"] == []
+
+
 def test_fields_that_tuning_leaves_alone_do_not_say_that_it_tries_them() -> None:
     for o in OPTIMISATIONS:
         section = made()["plan.md"].partition(f"\n## {o.field}\n")[2].partition("\n## ")[0]
@@ -168,9 +180,27 @@ def test_every_result_that_a_page_cites_has_date_machine_and_command() -> None:
     assert cited
     for page, file in cited:
         m = measurements.measurement(file)
-        assert f"| {m.date} | {m.machine} | `{m.command}` |" in listed
+        assert f"| {m.date} | {m.machine} | {m.command_cell} |" in listed
         text = (measurements.ROOT / "docs" / page).read_text(encoding="utf-8")
         assert measurements.BEGIN in text or page in OTHERS, f"{page} has no table of its measurements"
+
+
+def test_values_of_plans_are_told_by_device_and_in_the_singular() -> None:
+    page = made()["plan.md"]
+    assert re.findall(r"^- .*\b1 \w+s\b.*$", page, re.MULTILINE) == []
+    told = re.findall(r"^- `\d+` \(([^)]*on a CPU[^)]*)\): (.*)$", page, re.MULTILINE)
+    assert told
+    assert [t for places, t in told if "GPU" not in places and re.search("shared memory|multiprocessor|block", t)] == []
+
+
+def test_no_command_stands_for_a_program_that_is_not_kept() -> None:
+    """The command in such a row of the list makes another comparison."""
+    listed = (measurements.RESULTS / "README.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in listed if measurements.NOT_KEPT in line]
+    assert rows
+    found = [r for r in made()["measurements.md"].splitlines() if measurements.NOT_KEPT in r]
+    assert len(found) == len(rows)
+    assert all("`python" not in r for r in found)
 
 
 OTHERS = ("view.md",)

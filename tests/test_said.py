@@ -220,16 +220,22 @@ def test_every_result_is_in_the_index_of_results() -> None:
     assert missing == set()
 
 
+def test_the_index_of_results_links_to_every_page_of_results() -> None:
+    folder = ROOT / "bench/results"
+    links = set(re.findall(r"\]\(([\w.]+)\)", (folder / "README.md").read_text(encoding="utf-8")))
+    assert {p.name for p in folder.glob("*.md") if p.stem != "README"} - links == set()
+
+
 def test_every_row_of_results_names_a_state_of_the_source() -> None:
     """A commit in the table or, where it says so, in the file itself; the summary is made of the others."""
     folder = ROOT / "bench/results"
     rows = re.findall(
-        r"^\| (`.+) \| (.+) \| (.+) \|$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| (\[?`.+) \| (.+) \| (.+) \|$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
     )
     assert len(rows) > 50
     commit = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
     for files, _, state in rows:
-        if files != "`summary`" and not commit.search(state):
+        if "`summary`" not in files and not commit.search(state):
             assert "named in the file" in state, files
             paths = [p for n in re.findall(r"`([\w/.]+)`", files) for p in folder.glob(n if "." in n else f"{n}.*")]
             assert any(commit.search(p.read_text(encoding="utf-8")) for p in paths), files

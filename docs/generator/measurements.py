@@ -24,17 +24,25 @@ GPU = re.compile(r"NVIDIA H\d+")
 CPU = re.compile(r"(?:CPU: |an )(AMD EPYC|Intel\(R\) Xeon\(R\) Processor|Intel Xeon)")
 COMMAND = re.compile(r"`((?:LANEWISE_THREADS=\d+ |mpiexec -n \d+ )?(?:python|make|lanewise)[^`]*)`")
 
+NOT_KEPT = "its program is not kept"
+"""What the list of results says where no command measures a result again."""
+
 
 @dataclass(frozen=True)
 class Measurement:
     """A file of results. date, machine, command: each is in the file, beside it as JSON, or in the
-    list of results.
+    list of results. command: or NOT_KEPT.
     """
 
     file: str
     date: str
     machine: str
     command: str
+
+    @property
+    def command_cell(self) -> str:
+        """As tables show it."""
+        return self.command if self.command == NOT_KEPT else f"`{self.command}`"
 
 
 def pages() -> dict[str, str]:
@@ -88,7 +96,8 @@ def results_of(text: str) -> list[str]:
 
 def _row(m: Measurement, up: str) -> str:
     name = m.file.rpartition(".")[0]
-    return f"| [{name}]({up}bench/results/{m.file}) | {m.date} | {m.machine} | `{m.command}` |"
+    place = f"[{name}]({up}bench/results/{m.file})"
+    return f"| {place} | {m.date} | {m.machine} | {m.command_cell} |"
 
 
 @cache
@@ -128,6 +137,8 @@ def _machine_in_json(path: Path) -> Mapping[str, Any]:
 
 def _command(name: str, text: str, listed: str) -> str:
     """What measures it: of several commands of a row the one with its name."""
+    if NOT_KEPT in listed:
+        return NOT_KEPT
     found = COMMAND.findall(listed) or COMMAND.findall(text)
     own = [c for c in found if Path(name).name in c]
     return (own or found or [""])[0]

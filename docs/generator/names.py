@@ -30,7 +30,7 @@ class Page:
 
 
 PAGES = (
-    Page("errors.md", "Errors and warnings", "The exceptions of lanewise.", ()),
+    Page("errors.md", "Errors and warnings", "The exceptions and warnings of lanewise.", ()),
     Page(
         "language.md",
         "The language of kernels",
@@ -96,6 +96,13 @@ INSIDE = {
 }  # fmt: skip
 """Names of modules below those of a page that users import: by page, and by module."""
 
+WARNINGS = {
+    "runtime.cache": ("CacheWarning",),
+    "runtime.compile_workers": ("WorkerWarning",),
+    "launch.tuned_plans": ("StoreWarning",),
+}
+"""Warnings that are no names of `lanewise` itself, by module."""
+
 
 def public() -> dict[str, Any]:
     """The names of `lanewise` and what they are, without its modules."""
@@ -137,7 +144,15 @@ def pages() -> dict[str, str]:
     made: dict[str, str] = {}
     for page in PAGES:
         own = {n: t for n, t in names.items() if page_of(t) is page}
-        made[page.file] = _page(page.title, page.about, "lw.", own)
+        about = page.about
+        if page is PAGES[0]:
+            own |= {
+                f"{room}.{n}": getattr(importlib.import_module(f"lanewise.{room}"), n)
+                for room, named in WARNINGS.items()
+                for n in named
+            }
+            about += _imported_from(WARNINGS)
+        made[page.file] = _page(page.title, about, "lw.", own)
     io = {n: getattr(lw.io, n) for n in lw.io.__all__} | _inside("io")
     about = "Formats of other programs, read and written." + _importing("io")
     made["io.md"] = _page("Files: lanewise.io", about, "lw.io.", io)
@@ -162,9 +177,11 @@ def _inside(page: str) -> dict[str, Any]:
 
 def _importing(page: str) -> str:
     """A paragraph: such names are imported from their own modules."""
-    rooms = [f"`lanewise.{room}`" for room in INSIDE.get(page, {})]
-    if not rooms:
-        return ""
+    return _imported_from(INSIDE[page]) if page in INSIDE else ""
+
+
+def _imported_from(modules: Iterable[str]) -> str:
+    rooms = [f"`lanewise.{room}`" for room in modules]
     named = " and ".join(filter(None, [", ".join(rooms[:-1]), rooms[-1]]))
     return f"\n\nImport names with a dot from their own module: {named}."
 
@@ -241,7 +258,14 @@ def _value(thing: Any) -> str:
 
 
 def _members(owner: type) -> Iterator[str]:
-    """Its public methods, properties and fields that have a docstring of their own."""
+    """Its public methods, properties and fields that have a docstring of their own; the call of
+    an object of it comes first.
+    """
+    call = inspect.getattr_static(owner, "__call__", None)
+    if inspect.isfunction(call) and call.__doc__:
+        maker = MADE_BY.get(f"lw.{owner.__name__}", "")
+        made = "kernel" if maker.startswith("@") else owner.__name__.lower()
+        yield from ("", f"**`{method_of(made, call)}`**", "", text_of(call))
     for name in sorted(n for n in dir(owner) if not n.startswith("_")):
         member = inspect.getattr_static(owner, name)
         function = getattr(member, "__func__", None) or getattr(member, "fget", None) or member

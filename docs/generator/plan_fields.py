@@ -7,6 +7,7 @@ import re
 from typing import Any, get_args, get_type_hints
 
 import lanewise as lw
+from lanewise.explanation.rows import POINTS
 from lanewise.planning.decision import Optimisation
 from lanewise.planning.plan import OPTIMISATIONS
 
@@ -76,12 +77,26 @@ def _values(o: Optimisation) -> list[str]:
     ]
     if not tried:
         lines = ["No values are tried: set it explicitly."]
-    said = dict[str, Any]()
     every = [o.neutral, *(v for values in tried.values() for v in values), *_choices(o)]
+    lines += [""]
+    told = set[str]()
     for value in dict.fromkeys(every):
-        said.setdefault(o.describe(value, "cuda"), value)
-    lines += [""] + [f"- `{value!r}`: {text}" for text, value in said.items()]
+        texts = dict[str, list[str]]()
+        for kernels, values in tried.items():
+            if value in values:
+                texts.setdefault(_said(o, value, kernels), []).append(kernels)
+        for text, places in (texts or {o.describe(value): []}).items():
+            where = f" ({', '.join(places)})" if len(texts) > 1 else ""
+            if where or text not in told:
+                lines.append(f"- `{value!r}`{where}: {text}")
+            told.add(text)
     return lines
+
+
+def _said(o: Optimisation, value: Any, kernels: str) -> str:
+    """What a value does in kernels such as "points on a CPU"."""
+    sentence = POINTS.get(o.field) if kernels.startswith("points") else None
+    return (sentence or o.sentence)(value, kernels.endswith("GPU"))
 
 
 def _choices(o: Optimisation) -> tuple[Any, ...]:

@@ -85,8 +85,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
-    epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every "
-    "command has --help.",
+    epilog="First: lanewise gravity run --out first.h5 --plot first.png. Then: lanewise explain "
+    "gravity. Every command has --help.",
 )
 
 

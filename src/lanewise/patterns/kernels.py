@@ -148,6 +148,9 @@ class AbstractKernel(ABC):
     ) -> Any:
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of
         them, or None.
+
+        out: an array, or a tuple of them, that takes the results. plan: an `lw.Plan` for this call,
+        instead of the tuned or the default one.
         """
         try:
             return self._run(arguments, named, out, plan)

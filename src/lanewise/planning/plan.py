@@ -409,7 +409,7 @@ class Plan(Generic[Open]):
     adjacent: int | Open = decision(
         "wide accesses",
         lambda v, blocks: (
-            f"{v} points of a thread are neighbours"
+            ("no points" if v == 1 else f"{v} points") + " of a thread are neighbours"
             if v
             else "up to 4 points of a thread are neighbours"
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lanewise.support.numerals import counted
+
 
 def targets(value: int, blocks: bool) -> str:
     """Targets of a thread, or of a loop."""
@@ -12,7 +14,8 @@ def targets(value: int, blocks: bool) -> str:
 
 def targets_of_points(value: int, blocks: bool) -> str:
     """Points of a thread, or of a lane, along the index of neighbours."""
-    return f"{value} points per {'thread' if blocks else 'lane'} along the index of neighbours"
+    owner = "thread" if blocks else "lane"
+    return f"{counted(value, 'point', 'points')} per {owner} along the index of neighbours"
 
 
 def tile(value: int, blocks: bool) -> str:
@@ -26,7 +29,7 @@ def tile(value: int, blocks: bool) -> str:
 
 def tile_of_points(value: int, blocks: bool) -> str:
     """Rounds that a block stages; on a CPU rounds or points, packed, transposed or kept."""
-    if blocks:
+    if blocks or not value:
         return tile(value, blocks)
     return f"tiles of {value} rounds or points, which are packed, transposed or kept for reuse"
 
@@ -91,7 +94,8 @@ def cap(value: int, blocks: bool) -> str:
 def min_blocks(value: int, blocks: bool) -> str:
     """Blocks of a multiprocessor."""
     return (
-        f"registers are capped so that {value} blocks fit on a multiprocessor"
+        f"registers are capped so that {counted(value, 'block', 'blocks')} "
+        f"{'fits' if value == 1 else 'fit'} on a multiprocessor"
         if value
         else "no cap on registers"
     )

@@ -206,6 +206,9 @@ class Elementwise(AbstractKernel):
 
         Without records the elements have the shape of the arrays instead of (n,).
 
+        out: an array, or a tuple of them, that takes the results. plan: an `lw.Plan` for this call,
+        instead of the tuned or the default one.
+
         checks: test before the run that every index into a table or of a scatter is inside, as far
         as nothing proves it; raises `VerificationError` with the first element that is not, and
         changes nothing. The call waits for the tests.

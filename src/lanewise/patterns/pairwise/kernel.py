@@ -215,6 +215,9 @@ class Pairwise(AbstractKernel):
         """Run for all targets: an array of sums, of shape (n,) or (n, components), or a tuple of
         them.
 
+        out: an array, or a tuple of them, that takes the results. plan: an `lw.Plan` for this call,
+        instead of the tuned or the default one.
+
         checks: test before the run that every index into a table is inside, as far as nothing
         proves it; raises `VerificationError` with the first target for which one is not. The call
         waits for the tests.

@@ -208,6 +208,9 @@ class Segmentwise(AbstractKernel):
         a level are of one length: (stacks, detectors) for items by stack and detector. Else it is
         one axis with the innermost lists, one after the other. Without a dense axis the shape
         begins there.
+
+        out: an array, or a tuple of them, that takes the results. plan: an `lw.Plan` for this call,
+        instead of the tuned or the default one.
         """
         if plan is not None:
             return self.bind(*arguments, out=out, plan=plan, **named)()

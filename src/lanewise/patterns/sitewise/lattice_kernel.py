@@ -86,7 +86,12 @@ class LatticeKernel(ABC):
     def __call__(
         self, sites: AnySites, *, plan: Plan | None = None, checks: bool = False, **values: Any
     ) -> None:
-        """One step."""
+        """One step.
+
+        plan: an `lw.Plan` for this call, instead of the tuned or the default one. checks: test
+        before the step that every index into a table is inside, as far as nothing proves it; raises
+        `VerificationError` for the first site with one that is not.
+        """
         try:
             self._run(sites, 1, plan, checks, values)
         except LanewiseError as error:

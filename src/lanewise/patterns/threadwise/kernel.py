@@ -181,7 +181,16 @@ class Threadwise(AbstractKernel):
         checks: bool = False,
         **named: Any,
     ) -> Any:
-        """Run for all indices: None, or the sum of the results."""
+        """Run for all indices: None, or the sum of the results.
+
+        `grid=` is the number of values of each index. out: an array of one float64 (int64
+        for integers) that takes the sum. plan: an `lw.Plan` for this call, instead of the tuned or
+        the default one.
+
+        checks: test while the kernel runs that every index into an array is inside, as far as
+        nothing proves it; raises `VerificationError` for the first thread with one that is not.
+        The call waits for the kernel.
+        """
         result = self._run(arguments, named, out, plan, checks)
         return result if result is None or out is not None else result.item()
 
