@@ -63,7 +63,7 @@ def test_pages_can_be_followed_in_one_folder() -> None:
             named[name].add("docs/reference/examples.md")
     for name in FILE.findall(app.info.epilog or ""):
         named[name].add("lanewise --help")
-    assert {"vorticity.png", "sfts", "map.csv", "first.h5"} <= set(named)
+    assert {"vorticity.png", "hough", "map.csv", "first.h5"} <= set(named)
     assert {"vortex_street.png", "cluster.npz", "body.png", "run.png", "data"} <= set(named)
     both_of_an_installation = {"README.md", "docs/install.md"}  # the same `make run`, which is run once
     assert {n: pages for n, pages in named.items() if len(pages) > 1 and pages != both_of_an_installation} == {}

@@ -39,10 +39,10 @@ SCENES: dict[str, Scene] = {
     ),
     "waves": Scene(
         "Gravitational waves: a Hough map with a signal",
-        "lanewise waves run --sfts 'sfts/*.sft' --ref-time 1238166018 --freq 60.0095 --band 0.001 "
+        "lanewise waves run --sfts 'hough/*.sft' --ref-time 1238166018 --freq 60.0095 --band 0.001 "
         "--f1dot=-4e-10,4e-10 --stack 36000 --residuals 3 --patch 0.02 "
         "--sky isotropic:0.02@2.0,0.3,0.03 --ephemeris EPV00 --out map.csv",
-        "lanewise waves make-data --out sfts --band 59.85,60.17 --start 1238166018 --sfts 480 "
+        "lanewise waves make-data --out hough --band 59.85,60.17 --start 1238166018 --sfts 480 "
         "--sqrt-s 1e-23,1e-23 "
         "--signal h0=4e-25,cosi=0.8,freq=60.0101,alpha=2.0,delta=0.3,f1dot=-2e-10 "
         "--ephemeris EPV00",
