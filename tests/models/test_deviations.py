@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ import lanewise as lw
 from lanewise.analysis.families import ArrayFamily, RecordFamily
 from lanewise.explanation.calls import compile_call
 from lanewise.explanation.offline import compile_offline
+from lanewise.explanation.rendering import _off  # pyright: ignore[reportPrivateUsage]
 from lanewise.explanation.report import Explanation
 from lanewise.models.deviations import DEVIATIONS, MEASURED_ON, Deviation
 from tests.patterns.reductions import rows
@@ -72,6 +74,15 @@ def test_explanations_say_how_far_such_predictions_have_been_off() -> None:
         "device": "NVIDIA H200",
         "measured_over_predicted": [1 / e.high, 1 / e.low],
     }
+
+
+@pytest.mark.parametrize("d", DEVIATIONS.values(), ids=lambda d: d.family)
+def test_no_share_of_few_kernels_is_told(d: Deviation) -> None:
+    """Nine of ten of four kernels are none: what is said of fewer than ten is said of all."""
+    for n in (2, 4, 9, 10, 35):
+        said = _off(replace(d, kernels=n))
+        assert said.startswith(f"all {n} such kernels (" if n < 10 else f"nine of ten of {n} such kernels (")
+        assert f") took {1 / d.high:.2f} to {1 / d.low:.2f} times the predicted time" in said
 
 
 def test_nothing_is_said_of_running_values() -> None:

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+import lanewise as lw
+
 pytest.importorskip("bench.zoo", reason="benches are not installed")
 from bench.zoo import report
+from bench.zoo_records import _layouts  # pyright: ignore[reportPrivateUsage]
+from bench.zoo_records import report as report_of_records
 
 ABOUT = {"machine": {"GPU": "a GPU"}, "size": "full", "offline": False}
 
@@ -53,6 +57,27 @@ def test_a_kernel_whose_default_alone_was_measured_is_no_hit() -> None:
     text = "\n".join(report(rows, ABOUT))
     assert "Of 1 of them the default plan alone was measured in time: left out below." in text
     assert "| default within 5 % of the best plan tried | 95 % | 0% |" in text
+
+
+@pytest.mark.parametrize(("kernels", "line"), [
+    (4, "| elements | 4 | 1.00 | 2.50 | 4.00 |"),
+    (9, "| elements | 9 | 1.00 | 5.00 | 9.00 |"),
+    (21, "| elements | 21 | 2.00 | 11.00 | 20.00 |"),
+])  # fmt: skip
+def test_of_few_kernels_over_records_the_least_and_the_most_are_told(kernels: int, line: str) -> None:
+    times = dict.fromkeys((*_layouts({}), "auto", "default"), 1.0)
+    rows = [
+        {
+            "seed": 2 * n + 1,
+            "family": "elements",
+            "layout": str(lw.SoA()),
+            "auto": str(lw.SoA()),
+            "predicted_ms": n + 1.0,
+            "each": times,
+        }
+        for n in range(kernels)
+    ]
+    assert line in list(report_of_records(rows, ABOUT | {"device": "cuda"}))
 
 
 def test_a_run_that_was_cut_off_at_once_has_a_report() -> None:

@@ -222,8 +222,9 @@ _FAMILIES: Mapping[Family, str] = {
 
 
 def _off(d: Deviation) -> str:
+    share = f"all {d.kernels}" if d.of_all else f"nine of ten of {d.kernels}"
     return (
-        f"nine of ten of {d.kernels} such kernels ({_FAMILIES[d.family]}) took "
+        f"{share} such kernels ({_FAMILIES[d.family]}) took "
         f"{d.shortest:.2f} to {d.longest:.2f} times the predicted time on an {MEASURED_ON}"
     )
 
