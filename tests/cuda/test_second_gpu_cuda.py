@@ -250,34 +250,40 @@ def test_explanations_name_the_link(cp: Any) -> None:
 
 @contextmanager
 def without_peer_access(cp: Any) -> Iterator[None]:
-    """GPUs 0 and 1 do not reach each other: the driver forbids it, and answers so."""
+    """GPUs 0 and 1 do not reach each other: the driver forbids it, and answers so. Fails if anything allows it meanwhile.
+
+    How fast copies go then says nothing: a driver may take them over NVLink all the same, as one of NVIDIA H200 does.
+    """
     from cuda.bindings import runtime
 
     from lanewise.runtime import cuda
 
-    def at_each(work: Callable[[int], tuple[Any]], already: Any) -> None:
+    off = runtime.cudaError_t.cudaErrorPeerAccessNotEnabled
+
+    def at_each(work: Callable[[int], tuple[Any]], allowed: tuple[Any, ...]) -> None:
         for here in (0, 1):
             with cp.cuda.Device(here):
                 cp.cuda.Device(here).synchronize()
-                assert work(1 - here)[0] in (runtime.cudaError_t.cudaSuccess, already)
+                status = work(1 - here)[0]
                 runtime.cudaGetLastError()
+                assert status in allowed, f"GPU {here}: {status.name}"
 
-    at_each(runtime.cudaDeviceDisablePeerAccess, runtime.cudaError_t.cudaErrorPeerAccessNotEnabled)
+    at_each(runtime.cudaDeviceDisablePeerAccess, (runtime.cudaError_t.cudaSuccess, off))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cp.cuda.runtime, "deviceCanAccessPeer", lambda one, other: 0)
         cuda._has_peer.cache_clear()
         try:
             yield
+            at_each(runtime.cudaDeviceDisablePeerAccess, (off,))
         finally:
+            already = runtime.cudaError_t.cudaErrorPeerAccessAlreadyEnabled
             at_each(
-                lambda other: runtime.cudaDeviceEnablePeerAccess(other, 0),
-                runtime.cudaError_t.cudaErrorPeerAccessAlreadyEnabled,
+                lambda other: runtime.cudaDeviceEnablePeerAccess(other, 0), (runtime.cudaError_t.cudaSuccess, already)
             )
-    cuda._has_peer.cache_clear()
+            cuda._has_peer.cache_clear()
 
 
 def test_without_peer_access_bits_are_the_same(cp: Any) -> None:
-    from lanewise.runtime.links import copy_rate
     from tests.mesh.test_lattices import case, follow
 
     if not cp.cuda.runtime.deviceCanAccessPeer(0, 1):
@@ -288,11 +294,10 @@ def test_without_peer_access_bits_are_the_same(cp: Any) -> None:
         b: Any = bodies(20_011, mesh)  # pyright: ignore[reportArgumentType]
         return [gravity(b, b, softening2=1e-2).numpy(), *follow(c, mesh)]
 
-    wanted, fast = left(), copy_rate("cuda", "cuda:1")  # the first copies switch it on
+    wanted = left()  # the first copies switch it on
     with without_peer_access(cp):
         for found, want in zip(left(), wanted, strict=True):
             np.testing.assert_array_equal(found, want)
-        assert copy_rate("cuda", "cuda:1") < fast / 2
         b: Any = bodies(1000, mesh)  # pyright: ignore[reportArgumentType]
         said = str(gravity.compile(b, b, softening2=1e-2).explain(measure_resources=False))
         assert "through the host, no peer access" in said
