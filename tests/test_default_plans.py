@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,12 @@ from typing import Any
 import pytest
 
 import lanewise as lw
+from docs.generator import default_shapes
 from lanewise.explanation.offline import explained
 from lanewise.launch.support import machine_of
+from lanewise.patterns.sitewise.pattern import BOX_PLANS
+from lanewise.patterns.threadwise import host_plans
+from lanewise.patterns.threadwise import plans as array_plans
 from lanewise.planning.plan import NEUTRAL
 
 ROOT = Path(__file__).parent.parent
@@ -84,6 +89,46 @@ def tables() -> tuple[list[list[str]], list[list[str]]]:
 def test_every_field_has_a_default() -> None:
     named = [name for row in tables()[0] for name in re.findall(r"`(\w+)`", row[0])]
     assert sorted(named) == sorted(f.name for f in fields(lw.Plan))
+
+
+def numbers_of(field: str, column: int, kernels: str) -> set[int]:
+    """Those that the table of defaults has for such kernels, in a part such as "stencils: 2, 4 or 8"."""
+    (row,) = (r for r in tables()[0] if f"`{field}`" in r[0])
+    (part,) = (p for p in row[1 + column].split(";") if f"{kernels}:" in p)
+    return {int(n) for n in re.findall(r"\d+", part.partition(f"{kernels}:")[2])}
+
+
+def values_of(field: str, plans: Iterable[lw.Plan]) -> set[int]:
+    return {v for p in plans if (v := getattr(p, field)) is not None}
+
+
+@pytest.mark.parametrize("field", ["across", "down", "rows", "layers"])
+def test_defaults_of_stencils_are_those_of_the_rules(field: str) -> None:
+    plans = [p for several in BOX_PLANS.values() for p in several]
+    assert numbers_of(field, 0, "stencils") == values_of(field, plans)
+
+
+@pytest.mark.parametrize("field", ["across", "down", "rows", "layers", "min_blocks"])
+def test_defaults_of_array_kernels_are_those_of_the_rules(field: str) -> None:
+    plans = [p for _, several in default_shapes.ON_A_GPU for p in several]
+    assert numbers_of(field, 0, "naive array kernels") == values_of(field, plans)
+    on_a_cpu = values_of(field, [p for _, several in default_shapes.ON_A_CPU for p in several])
+    if on_a_cpu:
+        assert numbers_of(field, 1, "naive array kernels") == on_a_cpu
+    elif field != "across":
+        (row,) = (r for r in tables()[0] if f"`{field}`" in r[0])
+        assert row[2] == "neutral"
+
+
+def test_every_family_of_plans_is_in_the_reference() -> None:
+    """The tables of the rules, by their names in the code: a new one needs a row in docs/generator/default_shapes.py."""
+    for module, rows in ((array_plans, default_shapes.ON_A_GPU), (host_plans, default_shapes.ON_A_CPU)):
+        listed = {p.as_dict().__repr__() for _, several in rows for p in several}
+        for name, thing in vars(module).items():
+            plans = [thing] if isinstance(thing, lw.Plan) else thing if isinstance(thing, tuple) else []
+            for p in plans:
+                if isinstance(p, lw.Plan) and p not in (host_plans.PLAIN, NEUTRAL):
+                    assert p.as_dict().__repr__() in listed, (name, p)
 
 
 @pytest.mark.slow

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from typing import Any, get_args, get_type_hints
 
 import lanewise as lw
+from docs.generator import default_shapes
 from lanewise.explanation.rows import POINTS
 from lanewise.planning.decision import Optimisation
 from lanewise.planning.plan import OPTIMISATIONS
@@ -31,7 +33,9 @@ def pages() -> dict[str, str]:
         "",
         "[Defaults](../passes.md#defaults) has the default of every field on a GPU and on a CPU. "
         "To see those for your call, print `kernel.compile(...).plan`. For a call that was "
-        "[tuned](../tuning.md) it is the tuned plan; `LANEWISE_TUNED=off` ignores that one.",
+        "[tuned](../tuning.md) it is the tuned plan; `LANEWISE_TUNED=off` ignores that one. "
+        f"[{default_shapes.TITLE}](#{default_shapes.ANCHOR}) lists the blocks and tiles that "
+        "stencils and threadwise kernels start from.",
         "",
         "The values are those worth trying; `tune` tries them for every field that is not *only on "
         "request*. The neutral one switches the optimisation off. "
@@ -48,6 +52,7 @@ def pages() -> dict[str, str]:
         if o.field in about:
             lines += [about[o.field][:1].upper() + about[o.field][1:], ""]
         lines += [*_values(o)]
+    lines += ["", *default_shapes.section()]
     return {"plan.md": "\n".join(lines).rstrip() + "\n"}
 
 
@@ -70,27 +75,50 @@ def _values(o: Optimisation) -> list[str]:
         for n, name in enumerate(names)
         if name and len(getattr(o, name)) > 1
     }
-    head = "values" if o.on_request else "values that tuning tries"
-    lines = [f"| kernels over | {head} |", "| --- | --- |"]
-    lines += [
-        f"| {kind} | {', '.join(f'`{v!r}`' for v in values)} |" for kind, values in tried.items()
-    ]
     if not tried:
-        lines = ["No values are tried: set it explicitly."]
+        return ["No values are tried: set it explicitly.", *_meanings(o, {}, {})]
+    usual = {kernels: _usual(o, values, kernels) for kernels, values in tried.items()}
+    head = "values" if o.on_request else "values that tuning tries"
+    rows = [(k, ", ".join(f"`{v!r}`" for v in values), usual[k]) for k, values in tried.items()]
+    if any(usual.values()):
+        lines = [f"| kernels over | {head} | n means |", "| --- | --- | --- |"]
+        lines += [f"| {k} | {values} | {text} |" for k, values, text in rows]
+    else:
+        lines = [f"| kernels over | {head} |", "| --- | --- |"]
+        lines += [f"| {k} | {values} |" for k, values, _ in rows]
+    return lines + _meanings(o, tried, usual)
+
+
+def _usual(o: Optimisation, values: tuple[Any, ...], kernels: str) -> str:
+    """The sentence that several values share, but for the number in it."""
+    counted = Counter(_with_n(_said(o, v, kernels), v) for v in values if type(v) is int)
+    text, times = max(counted.items(), key=lambda each: each[1], default=("", 0))
+    return text if times > 1 else ""
+
+
+def _with_n(text: str, value: Any) -> str:
+    return re.sub(rf"\b{value!r}\b", "n", text)
+
+
+def _meanings(
+    o: Optimisation, tried: dict[str, tuple[Any, ...]], usual: dict[str, str]
+) -> list[str]:
+    """A line for each value whose sentence is not the usual one of its kernels."""
     every = [o.neutral, *(v for values in tried.values() for v in values), *_choices(o)]
-    lines += [""]
-    told = set[str]()
+    lines, told = list[str](), set[str]()
     for value in dict.fromkeys(every):
         texts = dict[str, list[str]]()
         for kernels, values in tried.items():
             if value in values:
                 texts.setdefault(_said(o, value, kernels), []).append(kernels)
         for text, places in (texts or {o.describe(value): []}).items():
+            if places and all(_with_n(text, value) == usual[k] for k in places):
+                continue
             where = f" ({', '.join(places)})" if len(texts) > 1 else ""
             if where or text not in told:
                 lines.append(f"- `{value!r}`{where}: {text}")
             told.add(text)
-    return lines
+    return ["", *lines] if lines else []
 
 
 def _said(o: Optimisation, value: Any, kernels: str) -> str:
