@@ -21,12 +21,18 @@ import lanewise as lw
 from docs.generator import pictures
 from docs.generator.scenes import SCENES
 from lanewise.compiler.optimisations import OPTIMISATIONS, Optimisation
+from lanewise.layouts.named import LAYOUTS
+from lanewise.patterns.kernels import AbstractKernel
+from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.planning.plan import NEUTRAL
+from lanewise.sims import PRODUCTS, lbm
+from lanewise.sims.gravity import INTEGRATORS
 from tests.markdown import blocks
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------- counts and lists
@@ -42,6 +48,32 @@ def test_the_number_of_optimisations_is_that_of_the_catalogue() -> None:
     assert {n for _, n in found} == {len(OPTIMISATIONS)}
     text = (ROOT / "docs/passes.md").read_text(encoding="utf-8")
     assert f"{len(fields(lw.Plan))} are fields of `lw.Plan`" in text
+
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+PATTERNS = [
+    t for t in (getattr(lw, n) for n in dir(lw)) if inspect.isclass(t) and issubclass(t, AbstractKernel | LatticeKernel)
+]
+COUNTED: dict[str, tuple[str, int]] = {
+    r"(\w+) kinds of kernel\b": ("README.md", len(PATTERNS)),
+    r"(\w+) cases, collisions from\b": ("README.md", len(lbm.CASES)),
+    r"(\w+) ready-made programs\b": ("README.md", len(PRODUCTS)),
+    r"## (\w+) numbers\b": (
+        "README.md",
+        README.partition("<!-- figures: begin")[2].partition("<!-- figures: end")[0].count("\n| ["),
+    ),
+    r"[Tt]he (\w+) layouts\b": ("docs/layouts.md", len(LAYOUTS)),
+    r"(\w+) integrators\b": ("CHANGELOG.md", len(INTEGRATORS)),
+    r"Flow: (\w+) cases\b": ("CHANGELOG.md", len(lbm.CASES)),
+}
+"""What documents count in words: where, and how many there are."""
+
+
+@pytest.mark.parametrize("words", COUNTED)
+def test_counts_in_words_are_those_of_the_code(words: str) -> None:
+    page, there = COUNTED[words]
+    found = re.findall(words, (ROOT / page).read_text(encoding="utf-8"))
+    assert {n.lower() for n in found} == {NUMBERS[there]}
 
 
 def _tried(o: Optimisation, *names: str) -> str:

@@ -29,6 +29,22 @@ class Page:
     rooms: tuple[str, ...]
 
 
+ARGUMENTS = """
+
+In the signatures below `*arguments: Any, **named: Any` are the arguments of your own function, by
+position or by name. `help(gravity)` shows the parameters of the kernel `gravity`, with their types.
+An argument that does not fit raises `ArgumentError`:
+
+| annotation in the function | argument of a call |
+| --- | --- |
+| a record, such as `Body` | an array of these records, or a view of one |
+| `lw.f32`, `lw.vec3`, ... | a number or a tuple for all elements; in `bind` also `lw.by_step` |
+| the same, elementwise | also an array with one value per element |
+| `lw.Array1` to `lw.Array3` | a contiguous array of NumPy or CuPy with this type and rank |
+| an item of a list, segmentwise | `lw.ragged(...)` |
+| `lw.index`, threadwise | none: `grid=` has the number of values of each index |"""
+"""The second part of a page: what a call takes."""
+
 PAGES = (
     Page("errors.md", "Errors and warnings", "The exceptions and warnings of lanewise.", ()),
     Page(
@@ -40,7 +56,7 @@ PAGES = (
     Page(
         "kernels.md",
         "Kernels",
-        "Decorators, and what they return: calls, compiled kernels, explanations.",
+        "Decorators, and what they return: calls, compiled kernels, explanations." + ARGUMENTS,
         ("patterns.pairwise", "patterns.elementwise", "patterns.threadwise", "patterns.segmentwise",
          "patterns.kernels", "patterns", "launch", "compiler", "explanation", "tuning"),
     ),

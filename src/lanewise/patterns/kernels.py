@@ -183,7 +183,14 @@ class AbstractKernel(ABC):
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """Compile the kernel for these arguments, without running it."""
+        """Compile the kernel for these arguments, without running it.
+
+        They are those of a call, by position or by name, and keep their values. Raises
+        `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
+
+            run = gravity.compile(bodies, bodies, softening2=1e-4)
+            print(run.plan, run.explain())
+        """
         if mesh_of((*arguments, *named.values())) is not None:
             bound = self.bind(*arguments, plan=plan, **named).compiled
             return replace(bound, bind=partial(self.bind, plan=plan))
@@ -193,7 +200,15 @@ class AbstractKernel(ABC):
     def bind(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
-        """A call with bound arguments and memory, to run many times."""
+        """A call with bound arguments and memory, to run many times.
+
+        The arguments are those of a call, by position or by name. In a loop of `lw.steps` a uniform
+        argument may be `lw.by_step(...)`.
+
+        out: an array, or a tuple of them, that takes the results; without it the call makes them
+        once. Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal
+        `plan`.
+        """
         return self._bind(arguments, named, out, plan, keeps=True)
 
     def _bind(
@@ -262,7 +277,7 @@ class AbstractKernel(ABC):
         self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
     ) -> Tuning:
         """Measure plans for calls like this one, and use the fastest in later calls, including
-        those of other programs.
+        those of other programs. The arguments are those of a call, by position or by name.
 
         `seconds` is about how long it may take, including compilation (by default 60 on a GPU, 120
         on a CPU). Fields that `plan` fixes are kept, and the result is for calls with the same
@@ -283,7 +298,9 @@ class AbstractKernel(ABC):
 
     @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
-        """The measurements of `tune`, for programs that watch the search or replay it."""
+        """The measurements of `tune` for the same arguments, for programs that watch the search or
+        replay it.
+        """
         return self._engine.job(self._untested(arguments, named, plan), plan)
 
     def _given(
