@@ -31,7 +31,7 @@ class Page:
 
 ARGUMENTS = """
 
-In the signatures below `*arguments: Any, **named: Any` are the arguments of your own function, by
+In the signatures below `*arguments: Any, **named: Any` are the arguments of your function, by
 position or by name. `help(gravity)` shows the parameters of the kernel `gravity`, with their types.
 An argument that does not fit raises `ArgumentError`:
 

@@ -45,7 +45,7 @@ CODE = re.compile(r"`(?:[^`\n]|\n(?!\n))*`")
 def pages() -> list[Path]:
     """The pages that are written by hand, and the reference, which is made of docstrings."""
     return [
-        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+        *sorted(ROOT.glob("[A-Z]*.md")),
         *sorted((ROOT / "docs").glob("[!.]*.md")),
         *sorted((ROOT / "docs/coming_from").glob("*.md")),
         *sorted((ROOT / "docs/reference").glob("*.md")),
