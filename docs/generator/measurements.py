@@ -108,7 +108,7 @@ def measurement(file: str) -> Measurement:
     text = path.read_text(encoding="utf-8")
     machine = _machine_in_json(path.with_suffix(".json"))
     known = {
-        "date": str(machine.get("date") or "") or _first(DATE, text) or _first(DATE, listed),
+        "date": str(machine.get("date") or "") or _days(text) or _first(DATE, listed),
         "machine": str(machine.get("name") or "") or _machine(text, listed, machine),
         "command": _command(name, text, listed),
     }
@@ -119,13 +119,18 @@ def measurement(file: str) -> Measurement:
 
 def _machine(text: str, listed: str, machine: Mapping[str, Any]) -> str:
     """The GPUs of a result, or its CPU."""
-    if gpu := _first(GPU, text) or _first(GPU, listed):
-        return (
-            f"2 {gpu}" if re.search(r"^- GPU 1: |\b(?:2 x|two) NVIDIA", text, re.MULTILINE) else gpu
-        )
+    if gpus := dict.fromkeys(GPU.findall(text) or GPU.findall(listed)[:1]):
+        two = re.search(r"^- GPU 1: |\b(?:2 x|two) NVIDIA", text, re.MULTILINE)
+        return " and ".join(f"2 {gpu}" if two else gpu for gpu in gpus)
     cpu = str(machine.get("CPU") or "") or _first(CPU, text) or _first(CPU, listed)
     cores = str(machine.get("cores") or "")
     return f"{cpu}, {cores} cores" if cpu and cores else cpu
+
+
+def _days(text: str) -> str:
+    """The first and the last day that a result names."""
+    days = sorted({*DATE.findall(text)})
+    return " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
 
 
 def _machine_in_json(path: Path) -> Mapping[str, Any]:
