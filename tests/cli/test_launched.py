@@ -18,6 +18,7 @@ LAUNCHERS = {
     "mpiexec": ("PMI_SIZE", "PMI_RANK"),
     "srun": ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 }
+UNCOUNTED = {"PMIX_NAMESPACE": "prterun-vm-1@1", "PMIX_RANK": "1"}  # all that `prterun -n 2` says
 COMMANDS = {
     "units": "units run --no-such-option",
     "waves": "waves run",
@@ -89,6 +90,29 @@ def test_processes_of_a_run_want_mpi4py(
     assert first.err.startswith(
         f"error: 2 copies of this program were started by {by}, which would write the same files"
     )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "gravity"])
+def test_copies_that_no_launcher_counts_are_refused_once(
+    lanewise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The second of them knows of the first, and speaks; that one may stand alone."""
+    said: list[str] = []
+    for rank in ("1", "2"):
+        for variable, value in (UNCOUNTED | {"PMIX_RANK": rank}).items():
+            monkeypatch.setenv(variable, value)
+        ended = lanewise(*COMMANDS.get(name, "gravity run --out run.h5").split())
+        assert (ended.code, ended.out) == (2, "")
+        said.append(ended.err)
+    assert said[0].startswith("error: several copies of ")
+    assert " were started by prterun, " in said[0]
+    assert said[0].count("LANEWISE_RANKS=alone if each has its own files\n") == 1
+    assert said[1] == ""
+    assert started(UNCOUNTED | {"PMIX_RANK": "0"}) is None
+    assert started(UNCOUNTED | {"LANEWISE_RANKS": "alone"}) is None
+    assert started(UNCOUNTED | variables("mpirun", 1, 2)) == Started("mpirun", 1, 2, "Open MPI")
+    assert started(UNCOUNTED | variables("mpirun", 0, 1)) is None
     assert list(tmp_path.iterdir()) == []
 
 

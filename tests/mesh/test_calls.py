@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -410,6 +411,41 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_what_a_mesh_does_not_do_is_refused_by_name(attempt: Callable[[], Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         attempt()
+
+
+@lw.elementwise
+def heavier(body: Body, mass: lw.f32):
+    body.mass += mass
+
+
+OTHERS = [Mesh("python", parts=3), Mesh("cpu", parts=2), Mesh("cpu", parts=7)]
+BESIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "called": lambda b, other: heavier(b, other.mass),
+    "bound": lambda b, other: heavier.bind(b, other.mass),
+    "in a loop": lambda b, other: lw.steps([heavier.bind(b, other.mass)]),
+    "vectors": lambda b, other: push(b, 1 * other.position, dt=1.0),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+@pytest.mark.parametrize("how", BESIDE)
+def test_arrays_of_two_meshes_are_refused_with_both_named(how: str, other: Mesh) -> None:
+    """Else a bound call would have a copy, which does not follow what is written later."""
+    one, more = bodies(9, lw.SoA(), MESH), bodies(9, lw.SoA(), other)
+    text = f"lies on another mesh ({other}), and other arrays of the call on a mesh ({MESH})"
+    with pytest.raises(ArgumentError, match=re.escape(text)):
+        BESIDE[how](one, more)
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+@pytest.mark.parametrize("on_mesh", [(True, True), (True, False), (False, True)], ids=str)
+def test_slices_are_of_arrays_in_one_memory(on_mesh: tuple[bool, bool], device: str) -> None:
+    sliced = lw.in_slices(pull, device=device, group=4)
+    target, source = (bodies(9, lw.SoA(), MESH if there else "cpu") for there in on_mesh)
+    for attempt in (sliced, sliced.slices, sliced.explain):
+        arguments = {"softening2": 1.0} if attempt is sliced else {}
+        with pytest.raises(ArgumentError, match=r"pull in slices: .* lies on a mesh \(3 x cpu\)"):
+            attempt(target, source, **arguments)
 
 
 def test_devices_that_are_not_there() -> None:

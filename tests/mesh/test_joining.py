@@ -127,9 +127,9 @@ def test_a_process_that_is_gone_is_known() -> None:
 
 
 NCCL_REFUSED = [
-    (["NCCL is not found: it is the package nvidia-nccl-cu13", b"a"], "rank 0 (here): NCCL is not found: it is the package nvidia-nccl-cu13"),
-    ([b"a", "this process has 2 parts of the mesh, and NCCL wants one"], "rank 1 (here): this process has 2 parts"),
-    ([b"a", b"b", b"a"], "rank 2 (here) has the GPU of rank 0, and NCCL wants another one for each process"),
+    (["NCCL is not found: it is the package nvidia-nccl-cu13", b"a"], "rank 0 (here, cuda): NCCL is not found: it is the package nvidia-nccl-cu13"),
+    ([b"a", "this process has 2 parts of the mesh, and NCCL wants one"], "rank 1 (here, cuda): this process has 2 parts"),
+    ([b"a", b"b", b"a"], "rank 2 (here, cuda) has the GPU of rank 0, and NCCL wants another one for each process"),
 ]  # fmt: skip
 
 

@@ -57,11 +57,11 @@ def _with_others(args: list[str]) -> None:
         ranks = imported("lanewise.runtime.ranks").join()
         ranks.mute()
         return
-    if found.rank:
+    if not found.speaks:
         raise typer.Exit(2)
     raise InputError(
-        f"{found.size} copies of `lanewise {args[0]}` were started by {found.by}, and would write "
-        f"the same files; start one, or set {ALONE}=alone if each has its own files"
+        f"{found.copies_of(f'`lanewise {args[0]}`')}, and would write the same files; start one, "
+        f"or set {ALONE}=alone if each has its own files"
     )
 
 

@@ -264,6 +264,11 @@ def _by_rows(
         if isinstance(kinds[name], Record) and isinstance(value, RecordArray):
             lengths[name] = _rows_on(calls, mesh, name, value).lengths
         elif isinstance(value, SplitArray):
+            if value.mesh != mesh:  # a copy would not follow what is written to it later
+                raise ArgumentError(
+                    f"{calls.name}: {name!r} lies on another mesh ({value.mesh}), and other arrays "
+                    f"of the call on a mesh ({mesh}); .numpy() is a copy that goes there"
+                )
             lengths[name] = value.lengths
     first = next(iter(lengths.values()))
     for name, found in lengths.items():

@@ -30,7 +30,7 @@ from lanewise.runtime.transport import Alone, MpiTransport, Transport
 from lanewise.support.errors import TRACE, DeviceError, LanewiseError, ProcessError, shortened
 from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
-from lanewise.support.launchers import MPICH, OPEN_MPI, Started, started
+from lanewise.support.launchers import ALONE, MPICH, OPEN_MPI, Started, started
 
 FAILED, ENDED = b"f", b"e"
 SPINS = 200  # looks at a request before the processor is given to others
@@ -89,6 +89,7 @@ class Ranks:
         self.transport = MpiTransport(world.Dup(), self._wait)
         self.rank, self.size = self.transport.rank, self.transport.size
         self._between: dict[tuple[tuple[str, ...], ...], Transport] = {}
+        self._devices: tuple[tuple[str, ...], ...] = ()  # of all ranks, where a mesh has them
         self._failed: set[int] = set()
         self._ended: dict[int, float] = {}  # ranks, and when that was known
         self._end = Ending()
@@ -108,7 +109,7 @@ class Ranks:
         All ranks call it. Raises `DeviceError` on all of them where NCCL cannot serve: it wants one
         GPU of each process, and none twice.
         """
-        key = tuple(map(tuple, everywhere))
+        key = self._devices = tuple(map(tuple, everywhere))
         if key in self._between:
             return
         cards = self.transport.agree(card_of(everywhere[self.rank]))
@@ -142,7 +143,8 @@ class Ranks:
         return bool(self._failed)
 
     def named(self, rank: int) -> str:
-        return f"rank {rank} ({self.members[rank].host})"
+        devices = dict.fromkeys(self._devices[rank]) if self._devices else ()
+        return f"rank {rank} ({', '.join((self.members[rank].host, *devices))})"
 
     # ------------------------------------------------------------ waiting
 
@@ -324,7 +326,7 @@ def join() -> Ranks | None:
     try:
         mpi = _library(found)
     except DeviceError:
-        if found.rank:
+        if not found.speaks:
             raise SystemExit(2) from None
         raise
     _JOINED.append(Ranks(mpi))
@@ -334,7 +336,12 @@ def join() -> Ranks | None:
 @interrupts_wait()
 def _library(found: Started) -> Any:
     """MPI, begun. Raises `DeviceError` with what is missing."""
-    copies = f"{found.size} copies of this program were started by {found.by}"
+    copies = found.copies_of("this program")
+    if not found.size:
+        raise DeviceError(
+            f"{copies}, which does not say how many, and would write the same files: start them by "
+            f"mpiexec or mpirun, or set {ALONE}=alone if each has its own files"
+        )
     try:
         mpi = _loaded()
     except ModuleNotFoundError:

@@ -17,8 +17,8 @@ ALONE = "LANEWISE_RANKS"  # a variable: "alone" makes each process its own run
 class Started:
     """This process among those that were started together.
 
-    by: the program that started them. rank: its number, from 0. size: how many there are. family:
-    the libraries of MPI that the program belongs to, "" for any.
+    by: the program that started them. rank: its number, from 0. size: how many there are, 0 where
+    it is not said. family: the libraries of MPI that the program belongs to, "" for any.
     """
 
     def __init__(self, by: str, rank: int, size: int, family: str = "") -> None:
@@ -30,7 +30,16 @@ class Started:
     def __hash__(self) -> int:
         return hash((self.by, self.rank, self.size))
 
+    @property
+    def speaks(self) -> bool:
+        """Whether it is the first of those that know of each other, and says what all refuse."""
+        return self.rank == (0 if self.size else 1)
 
+    def copies_of(self, what: str) -> str:
+        return f"{self.size or 'several'} copies of {what} were started by {self.by}"
+
+
+_PMIX = "PMIX_RANK"  # of launchers of PMIx, some of which say no more: number 0 may stand alone
 OPEN_MPI, MPICH = "Open MPI", "MPICH"  # with MVAPICH, Intel MPI and Microsoft MPI
 
 # who sets which variables: the number of processes, and which of them this is
@@ -54,4 +63,7 @@ def started(environment: Mapping[str, str] = os.environ) -> Started | None:
         count, number = environment.get(size, ""), environment.get(rank, "")
         if count.isdecimal() and number.isdecimal() and int(count) > 1:
             return Started(by, int(number), int(count), family)
+    number = environment.get(_PMIX, "")
+    if number.isdecimal() and int(number) and not any(environment.get(v[1]) for v in _VARIABLES):
+        return Started("prterun", int(number), 0)
     return None

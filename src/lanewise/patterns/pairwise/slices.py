@@ -18,8 +18,9 @@ from lanewise.ir.reductions import ALL, ANY, COUNT_TRUE, SUM, Reduction
 from lanewise.language import types as t
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.planning.plan import Plan
-from lanewise.records.arrays import RecordArray
+from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.same_elements import are_same, shared_elements
+from lanewise.records.split_rows import split_rows
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.support.attributes import frozen, settings_by_name
@@ -208,6 +209,12 @@ class InSlices:
                 raise ArgumentError(
                     f"{name}: found {shown(array)}; wanted an array of records, as "
                     "Body.array(...) makes it"
+                )
+            if (rows := split_rows(storage_of(array))) is not None:
+                raise ArgumentError(
+                    f"{name} in slices: an array of {array.record.name} lies on a mesh "
+                    f"({rows.mesh}), and slices are of arrays in one memory, where .to(device) "
+                    "brings them"
                 )
         if lowered.numbered:
             raise ArgumentError(
