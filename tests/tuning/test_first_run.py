@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +80,135 @@ def test_a_loop_without_end_is_said_and_ends_with_the_program(tmp_path) -> None:
 class Grain(lw.Record):
     place: lw.vec3
     size: lw.f32
+
+
+KERNELS = """
+    import os, time
+    import numpy as np
+    import lanewise as lw
+
+    @lw.record
+    class Grain:
+        place: lw.vec3
+        size: lw.f32
+
+    @lw.elementwise
+    def element(g: Grain) -> lw.f32:
+        s = g.size
+        {body}
+        return s
+
+    @lw.pairwise
+    def pair(a: Grain, b: Grain) -> lw.f32:
+        s = b.size
+        {body}
+        return s
+
+    @lw.threadwise
+    def thread(x: lw.index, a: lw.Array1[lw.f32], r: lw.Array1[lw.f32]):
+        s = a[x]
+        {body}
+        r[x] = s
+
+    @lw.stencil(lw.D2Q5)
+    def stencil(u: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+        s = u[0] * rate
+        {body}
+        return s
+
+    @lw.sitewise(lw.D2Q9)
+    def flow(f: lw.populations, rate: lw.f32):
+        for q in lw.D2Q9:
+            s = f[q] * rate
+            {inner}
+            f[q] = s
+
+    flow.wall(1, "wall")
+
+    def measured(seconds):
+        from lanewise.explanation import measure
+        measure.time_limit = lambda kind, asked: seconds
+        return element.compile(grains).explain(measure=True)
+
+    rng = np.random.default_rng(0)
+    a = np.ones(64, np.float32)
+    grains = Grain.array(place=rng.random((300, 3), np.float32), size=1.0)
+    fields = stencil.sites((16, 16), u=np.ones((16, 16), np.float32))
+    sites = flow.sites((16, 16), mask=(np.arange(256) % 7 == 0).reshape(16, 16).astype(np.uint8))
+    flow.set_populations(sites, np.full((9, 16, 16), 0.125, np.float32))
+    near = pair.using(search=lw.Neighbors(radius=0.2, position="place"))
+    nearest = pair.using(search=lw.Nearest(k=3, position="place"))
+    calls = {{
+        "element": lambda **k: element.tune(grains, **k),
+        "pair": lambda **k: pair.tune(grains, grains, **k),
+        "thread": lambda **k: thread.tune(a, a.copy(), grid=(64,), **k),
+        "neighbors": lambda **k: near.tune(grains, grains, **k),
+        "nearest": lambda **k: nearest.tune(grains, grains, **k),
+        "stencil": lambda **k: stencil.tune(fields, rate=1.0, **k),
+        "measured": lambda seconds: measured(seconds),
+        "flow": lambda **k: flow.tune(sites, rate=1.0, **k),
+    }}
+    try:
+        print(calls["{call}"](seconds={seconds}))
+    except lw.LanewiseError as error:
+        print(error)
+    {after}
+"""
+CALLS = ("element", "pair", "thread", "neighbors", "nearest", "stencil", "flow")
+ENDLESS = "while s < 1e30: s = s * 0.5"
+NO_NUMBER = "s = lw.sqrt(-1.0 - s * s)"
+
+
+def said(tmp_path: Path, call: str, body: str, *, seconds: float, after: str = "", within: float = 60) -> str:
+    text = KERNELS.format(call=call, body=body, inner=body, seconds=seconds, after=after)
+    file = tmp_path / "kernels.py"
+    file.write_text(textwrap.dedent(text), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=within, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_pattern_waits_for_a_loop_without_end(tmp_path: Path, call: str) -> None:
+    found = said(tmp_path, call, ENDLESS, seconds=1.5)
+    assert "cannot be tuned: its first run has not ended after 1.5 s" in found
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_pattern_compares_plans_by_results_that_are_no_numbers(tmp_path: Path, call: str) -> None:
+    found = said(tmp_path, call, NO_NUMBER, seconds=20)
+    assert re.search(r"cannot be tuned: none of the [\d,]+ numbers that it computes is finite", found)
+
+
+def test_no_explanation_measures_without_end(tmp_path: Path) -> None:
+    """It has the time that tuning has by default."""
+    found = said(tmp_path, "measured", ENDLESS, seconds=1.5)
+    assert "its first run has not ended after 1.5 s" in found
+
+
+SLOW = "for k in range(20000): s = lw.sin(s) + 0.5"  # some seconds for all sites
+LATER = """
+    try:
+        flow.populations(sites)
+    except lw.StateError as error:
+        print(error)
+    for _ in range(1200):
+        time.sleep(0.1)
+        try:
+            held = flow.populations(sites)
+        except lw.StateError:
+            continue
+        print("as they were", sites.step, bool(np.all(held[:, sites.mask == 0] == 0.125)))
+        break
+"""
+
+
+def test_sites_of_a_run_that_tuning_left_belong_to_it_until_it_ends(tmp_path: Path) -> None:
+    """Then they hold what they held."""
+    after = LATER.replace("sites.mask == 0", "(np.arange(256) % 7 != 0).reshape(16, 16)")
+    found = said(tmp_path, "flow", SLOW, seconds=0.3, after=after.strip(), within=180)
+    assert "first run has not ended after 0.3 s" in found
+    assert "these sites are still used by a run that tuning stopped waiting for" in found
+    assert "as they were 0 True" in found
 
 
 @lw.pairwise

@@ -27,6 +27,7 @@ from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import KernelMeasurer
+from lanewise.tuning.tune import time_limit
 
 ROUNDS = 7  # interleaved: the median of 7 times of each plan
 
@@ -79,7 +80,7 @@ def measure_plans(job: Job, plans: Sequence[CompletePlan]) -> Times:
 
     The first plan is the one that the others are held against.
     """
-    measurer = KernelMeasurer(job)
+    measurer = KernelMeasurer(job, time_limit(job.kind, None))
     failures = measurer.prepare(list(dict.fromkeys(plans)))
     measured = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
     return Times({p: statistics.median(times) for p, times in measured.items()}, "now")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
 from math import isqrt
+from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -107,9 +109,43 @@ def width_problem(bits: int) -> str | None:
     return host_width.problem(bits)
 
 
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="lanewise")
+class _Pool:
+    """At most so many threads, which end with the program, whatever they run: a kernel without end
+    would keep it from ending if it were waited for, as that of an executor is.
+    """
+
+    __slots__ = ("_idle", "_lock", "_queue", "_threads")
+
+    def __init__(self, threads: int) -> None:
+        self._queue = SimpleQueue[tuple[Future[None], Callable[[], None]]]()
+        self._idle = threading.Semaphore(0)
+        self._lock, self._threads = threading.Lock(), threads
+
+    def submit(self, work: Callable[[], None]) -> Future[None]:
+        future = Future[None]()
+        self._queue.put((future, work))
+        if not self._idle.acquire(blocking=False):
+            with self._lock:
+                if self._threads:
+                    self._threads -= 1
+                    threading.Thread(target=self._serve, name="lanewise", daemon=True).start()
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            future, work = self._queue.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    work()
+                except BaseException as error:  # raised again where it is waited for
+                    future.set_exception(error)
+                else:
+                    future.set_result(None)
+            del future, work  # nothing is held while there is nothing to do
+            self._idle.release()
+
+
+_pool = cache(_Pool)
 
 
 if hasattr(os, "register_at_fork"):
@@ -328,7 +364,9 @@ def at_once(works: Sequence[Callable[[], None]]) -> None:
     """
     waiting = list(works)
     pool = _pool(max(len(works), cpu_threads()) - 1) if len(works) > 1 else None
-    others = [pool.submit(_run_one, waiting, n) for n in range(1, len(works))] if pool else []
+    others = (
+        [pool.submit(partial(_run_one, waiting, n)) for n in range(1, len(works))] if pool else []
+    )
     try:
         works[0]()
     finally:

@@ -129,7 +129,7 @@ class Watcher(Protocol):
 class WholeSteps:
     """Takes the steps of one state in pieces, and remembers a piece that was never finished."""
 
-    __slots__ = ("_pace", "_remedy", "_running", "_unfinished", "_watchers", "_what")
+    __slots__ = ("_holder", "_pace", "_remedy", "_running", "_unfinished", "_watchers", "_what")
 
     def __init__(self, what: str, remedy: str) -> None:
         """`what` changes in place; `remedy`: what its user does when it is in no state any more."""
@@ -137,6 +137,7 @@ class WholeSteps:
         self._pace = 0.0  # seconds a step of the last piece
         self._unfinished: tuple[int, int] | None = None
         self._running = False  # those steps
+        self._holder: int | None = None  # the thread that alone may use the state
         self._watchers: tuple[Watcher, ...] = ()
 
     @contextmanager
@@ -166,14 +167,24 @@ class WholeSteps:
 
     def check_idle(self) -> None:
         """Raise `StateError` within steps, to code that they call or that runs meanwhile."""
-        if not self._running:
+        held = self._holder is not None and self._holder != threading.get_ident()
+        if not (held or self._running):
             return
         are, their, they = ("are", "their", "they") if self._plural else ("is", "its", "it")
+        if held:
+            raise StateError(
+                f"{self._what} {are} still used by a run that tuning stopped waiting for: {their} "
+                f"arrays are of no step before that has ended, and then as they were"
+            )
         raise StateError(
             f"{self._what} {are} running, within {self._where()}: {their} arrays are of no step "
             f"before {they} {are} done; use a callback of the run, which sees whole steps, or wait "
             "for its end"
         )
+
+    def hold(self, thread: int | None) -> None:
+        """Say that no other thread may use the state; None: any may."""
+        self._holder = thread
 
     @property
     def _plural(self) -> bool:

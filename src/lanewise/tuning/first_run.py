@@ -18,34 +18,54 @@ R = TypeVar("R")
 STEP = 0.1  # seconds after which Ctrl-C is heard
 
 
-def run_in_time(name: str, run: Callable[[], R], seconds: float) -> R:
+def run_in_time(
+    name: str,
+    run: Callable[[], R],
+    seconds: float,
+    leave: Callable[[], Callable[[], None]] = lambda: _nothing,
+) -> R:
     """Run in another thread; raises `LanewiseError` where that takes longer than tuning may.
 
-    Nothing can end a kernel that runs: its thread continues.
+    Nothing can end a kernel that runs: its thread continues. leave: called when the caller no
+    longer waits; what it gives is called in that thread at the end of the run.
     """
     results: list[R] = []
     errors: list[BaseException] = []
+    turn, ended = threading.Lock(), threading.Event()
+    late: list[Callable[[], None]] = []
 
     def attempt() -> None:
         try:
             results.append(run())
         except BaseException as error:  # raised again where it is waited for
             errors.append(error)
+        with turn:
+            ended.set()
+        for last in late:
+            last()
 
-    thread = threading.Thread(target=attempt, name="lanewise-first-run", daemon=True)
     end = time.perf_counter() + seconds
-    thread.start()
-    while thread.is_alive():
-        if (left := end - time.perf_counter()) <= 0:
-            raise LanewiseError(
-                f"{name} cannot be tuned: its first run has not ended after {seconds:.3g} s, all "
-                "the time that tuning has; it is still running. A loop of it may never end, or it "
-                "takes too long: tune with fewer elements, or with more seconds"
-            )
-        thread.join(min(STEP, left))
+    threading.Thread(target=attempt, name="lanewise-first-run", daemon=True).start()
+    try:
+        while not ended.wait(min(STEP, max(0.0, end - time.perf_counter()))):
+            if time.perf_counter() >= end:
+                raise LanewiseError(
+                    f"{name} cannot be tuned: its first run has not ended after {seconds:.3g} s, "
+                    "all the time that tuning has; it is still running. A loop of it may never "
+                    "end, or it takes too long: tune with fewer elements, or with more seconds"
+                )
+    except BaseException:
+        with turn:
+            if not ended.is_set():
+                late.append(leave())
+        raise
     if errors:
         raise errors[0]
     return results[0]
+
+
+def _nothing() -> None:
+    """What is to do at the end of a run that leaves nothing behind."""
 
 
 def check_finite(name: str, results: Sequence[np.ndarray[Any, Any]]) -> None:

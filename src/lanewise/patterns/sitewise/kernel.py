@@ -225,9 +225,13 @@ class Sitewise(LatticeKernel):
     def _change(
         self, sites: Sites, values: Mapping[str, Any], changed: Callable[[Any], Any]
     ) -> None:
+        (held,) = self._held(sites, values)
+        self.set_populations(sites, changed(held))
+
+    def _held(self, sites: Sites, values: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
         velocities = {w.velocity for w in self.walls if w.velocity is not None}
         moving = {n: v for n, v in values.items() if n in velocities}
-        self.set_populations(sites, changed(self.populations(sites, **moving)))
+        return [self.populations(sites, **moving)]
 
     # ------------------------------------------------------------ looking
 

@@ -11,6 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, overload
 from weakref import ref
 
+import numpy.typing as npt
+
 from lanewise.language.lattices.base import Lattice
 from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
 from lanewise.launch.steps.task import States, Task
@@ -191,6 +193,10 @@ class LatticeKernel(ABC):
         self, sites: Sites, values: Mapping[str, Any], changed: Callable[[Any], Any]
     ) -> None:
         """Give sites what `changed` makes of an array of what they hold. values: of a call."""
+
+    @abstractmethod
+    def _held(self, sites: Sites, values: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
+        """What sites hold: arrays whose last axes are those of the box. values: of a call."""
 
     @abstractmethod
     def _calls(

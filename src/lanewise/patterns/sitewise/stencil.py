@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy.typing as npt
+
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.record import Record
 from lanewise.language.types import Scalar
@@ -177,9 +179,12 @@ class Stencil(LatticeKernel):
     def _change(
         self, sites: Sites, values: Mapping[str, Any], changed: Callable[[Any], Any]
     ) -> None:
+        held = zip(self.fields, self._held(sites, values), strict=True)
+        self.set_fields(sites, **{n: changed(array) for n, array in held})
+
+    def _held(self, sites: Sites, values: Mapping[str, Any]) -> list[npt.NDArray[Any]]:
         del values
-        held = {n: to_host(self.field(sites, n)) for n in self.fields}
-        self.set_fields(sites, **{n: changed(array) for n, array in held.items()})
+        return [to_host(self.field(sites, n)) for n in self.fields]
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:

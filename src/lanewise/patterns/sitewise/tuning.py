@@ -9,11 +9,13 @@ stays as it is.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.programs import repeat
 from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError
+from lanewise.tuning.first_run import check_finite, run_in_time
 from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns, misfit
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space
@@ -101,8 +104,8 @@ def tune_sites(
     Raises `ArgumentError` for a time that is no positive number.
     """
     limit = time_limit(job.kind, seconds)
-    with at_rest(job):
-        return tune_space(job, SiteSpace(job), StepMeasurer(job), limit, progress)
+    with at_rest(job) as rest:
+        return tune_space(job, SiteSpace(job), StepMeasurer(job, limit, rest), limit, progress)
 
 
 class SiteSpace:
@@ -131,25 +134,47 @@ def _values(name: str, job: SiteJob) -> tuple[Any, ...]:
     return tuple(dict.fromkeys((getattr(job.default, name), *few)))
 
 
-@contextmanager
-def at_rest(job: SiteJob) -> Generator[None]:
-    """Within the block the sites are the measurements'; behind it they are as they were."""
-    sites = job.sites
-    sites.whole.check()
-    copies = [np.array(to_host(c.data)) for c in sites.copies]
-    outflow = {face: np.array(to_host(a)) for face, a in sites.outflow.items()}
-    step, fresh = sites.step, sites.fresh
-    try:
-        yield
-    finally:
+class _Rest:
+    """What sites held. left: a run in a thread that tuning no longer waits for still has them, and
+    gives it back.
+    """
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites, self.left, self.thread = sites, False, 0
+        self._copies = [np.array(to_host(c.data)) for c in sites.copies]
+        self._outflow = {face: np.array(to_host(a)) for face, a in sites.outflow.items()}
+        self._step, self._fresh = sites.step, sites.fresh
+
+    def leave(self) -> Callable[[], None]:
+        self.left = True
+        self._sites.whole.hold(self.thread)
+        return self.give_back
+
+    def give_back(self) -> None:
+        sites = self._sites
         with on(sites.device):
-            for copy, data in zip(sites.copies, copies, strict=True):
+            for copy, data in zip(sites.copies, self._copies, strict=True):
                 copy.data[...] = bring(data, sites.device)
-            for face, data in outflow.items():
+            for face, data in self._outflow.items():
                 sites.outflow[face][...] = bring(data, sites.device)
-        sites.step, sites.fresh = step, fresh
-        sites.whole.mended()  # whatever a plan has left in the middle
+        sites.step, sites.fresh = self._step, self._fresh
         sites.kept.clear()
+        sites.whole.mended()  # whatever a plan has left in the middle
+        sites.whole.hold(None)
+
+
+@contextmanager
+def at_rest(job: SiteJob) -> Generator[_Rest]:
+    """Within the block the sites are the measurements'; behind it they are as they were, or will be
+    when the run has ended that still has them.
+    """
+    job.sites.whole.check()
+    rest = _Rest(job.sites)
+    try:
+        yield rest
+    finally:
+        if not rest.left:
+            rest.give_back()
 
 
 @dataclass(slots=True)
@@ -165,13 +190,15 @@ class _Ready:
 class StepMeasurer:
     """A `Measurer` of plans of a step.
 
-    All of them run on the same sites, from the same state.
+    All of them run on the same sites, from the same state. limit: seconds, within which the first
+    run of the default has to end; rest: what the sites held before.
     """
 
     compilers = 1
 
-    def __init__(self, job: SiteJob) -> None:
+    def __init__(self, job: SiteJob, limit: float = inf, rest: _Rest | None = None) -> None:
         self._job, self._began = job, time.perf_counter()
+        self._limit, self._rest = limit, rest
         self._ready: dict[CompletePlan, _Ready] = {}
         self._expected: bytes | None = None
         self._cycle = max(len(job.sites.form.phases), len(job.sites.copies))
@@ -182,12 +209,23 @@ class StepMeasurer:
         return time.perf_counter() - self._began
 
     def prepare(self, plans: Sequence[CompletePlan]) -> dict[CompletePlan, Failure | None]:
+        found: dict[CompletePlan, Failure | None] = {}
+        if self._expected is None:
+            first, *plans = plans
+            begin = partial(self._on_device, partial(self._begin, first))
+            if self._limit < inf and self._rest is not None:
+                run_in_time(self._job.name, begin, self._limit, self._rest.leave)
+            else:
+                begin()
+            found[first] = None
         with on(self._job.device):
-            if self._expected is None:
-                first, *plans = plans
-                self._begin(first)
-                return {first: None, **{p: self._check(p) for p in plans}}
-            return {p: self._check(p) for p in plans}
+            return found | {p: self._check(p) for p in plans}
+
+    def _on_device(self, run: Callable[[], None]) -> None:
+        if self._rest is not None:
+            self._rest.thread = threading.get_ident()
+        with on(self._job.device):
+            run()
 
     def _begin(self, default: CompletePlan) -> None:
         """What sites hold with some noise, some steps on: then all of it says something."""
@@ -204,6 +242,8 @@ class StepMeasurer:
         # others stand still
         observed = [o for o in steps.observed if o.sites is sites]
         SiteStepper(job.name, steps.updates, observed).run(ROUNDS * self._cycle)
+        held = job.flow._held(sites, job.given)  # pyright: ignore[reportPrivateUsage]
+        check_finite(job.name, [h[np.broadcast_to(fluid, h.shape)] for h in held])
         self._start = [module_of(c.data).copy(c.data) for c in sites.copies]
         self._outflow = {face: module_of(a).copy(a) for face, a in sites.outflow.items()}
         ready = self._first_run(default)

@@ -26,6 +26,7 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on, to_host
 from lanewise.runtime.timing import Stopwatch
 from lanewise.tuning.compare import difference, margins, tolerance
+from lanewise.tuning.first_run import check_finite, run_in_time
 from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import LONG, OTHER_BITS, attempted, in_turns
 from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
@@ -46,7 +47,7 @@ def tune_search(
     Raises `ArgumentError` for a time that is no positive number, and what the call itself raises.
     """
     limit = time_limit(job.kind, seconds)
-    measurer = measurer or CallMeasurer(job)  # its clock starts here
+    measurer = measurer or CallMeasurer(job, limit)  # its clock starts here
     space = space_of(job)
     outcome = _find(space, measurer, limit, progress=progress)
     entry = _entry(
@@ -186,13 +187,13 @@ class _Ready:
 
 class CallMeasurer:
     """A `Measurer` of choices. Every one has a structure and its own results; all of them read
-    the caller's arrays.
+    the caller's arrays. limit: seconds, within which the first run of the default has to end.
     """
 
     compilers = 1
 
-    def __init__(self, job: SearchJob) -> None:
-        self._job, self._began = job, time.perf_counter()
+    def __init__(self, job: SearchJob, limit: float = math.inf) -> None:
+        self._job, self._limit, self._began = job, limit, time.perf_counter()
         self._ready: dict[Choice, _Ready] = {}
         self._expected: list[HostArray] | None = None
         self._default: Choice | None = None
@@ -204,10 +205,26 @@ class CallMeasurer:
 
     def prepare(self, plans: Sequence[Choice]) -> dict[Choice, Failure | None]:
         """The errors of the first choice of all are the caller's."""
+        found: dict[Choice, Failure | None] = {}
+        if self._expected is None:
+            first, *plans = plans
+            found[first] = self._begin(first)
         with on(self._job.device):
-            return {
-                c: self._check(c) if self._expected is not None else self._start(c) for c in plans
-            }
+            return found | {c: self._check(c) for c in plans}
+
+    def _begin(self, default: Choice) -> None:
+        """The first run, which may never end."""
+
+        def start() -> None:
+            with on(self._job.device):
+                self._start(default)
+
+        if self._limit < math.inf:
+            run_in_time(self._job.name, start, self._limit)
+        else:
+            start()
+        assert self._expected is not None
+        check_finite(self._job.name, self._expected)
 
     def _start(self, default: Choice) -> None:
         call = self._job.bind(default)
