@@ -3,7 +3,8 @@
     python -m bench.zoo [--first 1] [--count 60] [--step 2] [--seeds ...] [--size full] [--seconds 190] [--processes 15]
 Each kernel runs with its default plan, with those plans of other families that the model thinks best, and
 with a thread for each point. Processes build and compile plans side by side, and take turns at the GPU;
-results are checked against the function itself in float64. Plans are timed in turns, medians of 7.
+results are checked against the function itself in float64. Plans are timed in turns, medians of 7; those
+of smaller sizes as steps of a loop, in which the host does not wait for each.
 Writes zoo.jsonl, a line as soon as a kernel is measured, and at the end zoo.md into bench/results, or into
 the folder that the variable OUT names. Ends within the seconds asked for, with as many kernels as were
 measured by then. `--offline` compiles and measures nothing, which needs no GPU: what it costs is printed.

@@ -22,11 +22,12 @@ from lanewise.models.predict import predict
 from lanewise.patterns.threadwise import plans
 from tests.fuzz.texts import executed
 from tests.zoo.further import generate
-from tests.zoo.generate import Case
+from tests.zoo.generate import FULL, Case
 from tests.zoo.truth import check
 
 ROUNDS, LEAST = 7, 2e-3  # seconds of a round at least
 FAR = 10  # times the best one: timed once
+STEPS = 50  # of a small kernel that are timed at least
 CLOSE = 1e-3  # of values that two plans compute
 PLAIN = lw.Plan(block=256)
 NARROW = lw.Plan(block=256, across=32, rows=2, targets=4, adjacent=1)
@@ -153,7 +154,7 @@ def measure_case(
         with alone:
             wrong = differing(cupy, calls, written, case.unwritten)
             host[case.written] = cupy.asnumpy(written)
-            times = _times(cupy, calls)
+            times = _times(cupy, calls) if size == FULL else _times_of_steps(calls)
         row |= {"wrong": wrong} if wrong else {}
         try:
             row["error"] = check(case, kernel.python, host, host[case.written], grid, points=3)
@@ -224,6 +225,20 @@ def _times(cupy: Any, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return in_turns(calls, lambda call, repeat: on_gpu(cupy, call, repeat), far=FAR)
 
 
+def _times_of_steps(calls: dict[str, Any]) -> dict[str, float]:
+    """The same as steps of a loop: a launch from Python takes longer than a small kernel."""
+
+    def once(run: Callable[[int], Any], repeat: int) -> float:
+        begun = time.perf_counter()
+        run(STEPS * repeat)
+        return (time.perf_counter() - begun) / (STEPS * repeat)
+
+    loops: dict[str, Any] = {n: lw.steps([call]).run for n, call in calls.items()}
+    for run in loops.values():
+        run(STEPS)  # which makes its graphs
+    return in_turns(loops, once, far=FAR)
+
+
 def on_gpu(cupy: Any, call: Callable[[], Any], repeat: int) -> float:
     """Seconds of one of so many calls, by events."""
     start, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -236,8 +251,8 @@ def on_gpu(cupy: Any, call: Callable[[], Any], repeat: int) -> float:
 
 
 def in_turns(
-    calls: dict[str, Callable[[], Any]],
-    once: Callable[[Callable[[], Any], int], float],
+    calls: dict[str, Callable[..., Any]],
+    once: Callable[[Callable[..., Any], int], float],
     *,
     far: float,
 ) -> dict[str, float]:

@@ -10,14 +10,18 @@ import pytest
 import lanewise as lw
 from lanewise.compiler.pipeline import build_program
 from lanewise.explanation.calls import call_subject
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import statements
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
 from lanewise.patterns.threadwise import priced
+from lanewise.patterns.threadwise.plans import SMALL
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 from tests.fuzz.texts import executed
 from tests.zoo.generate import generate
 
+PLAIN = lw.Plan(block=256).filled(NEUTRAL)
 TRIANGLE = """@lw.threadwise
 def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
     s = 1e30
@@ -39,9 +43,9 @@ def seconds(subject: Any, plan: CompletePlan) -> float:
     return predict(program, subject.environment, subject.model, in_graph=True).seconds
 
 
-def check(subject: Any) -> None:
+def check(subject: Any, others: tuple[lw.Plan, ...] = priced.OTHERS) -> None:
     default = seconds(subject, subject.plan)
-    for other in priced.OTHERS:  # 1.2: sizes are rounded to powers of two for the choice
+    for other in others:  # 1.2: sizes are rounded to powers of two for the choice
         least = seconds(subject, other.filled(NEUTRAL))
         assert default <= 1.2 * max(priced.SURE * least, least + priced.WORTH), (subject.plan, other)
 
@@ -56,6 +60,19 @@ def test_no_default_is_far_behind_a_plain_plan(seed: int) -> None:
         subject = subject_of(names.kernel, given, grid)
         if subject.work.length * subject.plan.targets * subject.plan.rows * subject.plan.layers <= priced.MOST:
             check(subject)
+
+
+@pytest.mark.parametrize("size", ["small", "wave"])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(s, marks=() if s in (435, 440, 497) else pytest.mark.slow) for s in range(401, 601)]
+)
+def test_nor_is_that_of_a_call_too_small_for_other_plans(seed: int, size: str) -> None:
+    case = generate(seed)
+    with executed(case.text, f"zoo_{seed}.py") as names:
+        given, grid = case.arguments(size)
+        subject = subject_of(names.kernel, given, grid)
+        if subject.plan == PLAIN and any(isinstance(s, ir.For) for s in statements(subject.reference.body)):
+            check(subject, SMALL)
 
 
 @pytest.mark.parametrize("n", [100, 1000, 4096])

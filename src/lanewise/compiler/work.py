@@ -52,7 +52,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
     check_calls(simple)  # before analyses that follow every call
-    normal = normal_form.apply(simple, target)
+    written, normal = simple, normal_form.apply(simple, target)
     more = normal_form.points_of(simple, normal)
     if normal is not simple:
         reference = simple = normal
@@ -62,7 +62,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     rearranged = not exact and fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
         suggest, describe = reference.pattern.suggest, reference.pattern.describe
-        plans = suggest(simple, target) if suggest is not None and target.compiled else None
+        plans = suggest(simple, target, written) if suggest and target.compiled else None
         work = Work(
             reference.pattern,
             targets,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lanewise.language.target import Machine, Target
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
@@ -98,14 +98,16 @@ class Suggestions:
     one is legal, which takes a while.
 
     suited: those that suit the counts of a call, where that matters. choose: the plan for such a
-    call instead of the one that accesses suggest, where there is a surely better one. environment:
-    the counts and uniforms of the call, once they are known.
+    call instead of the one that accesses suggest, where there is a surely better one; for any call,
+    or only for one that is too small for all of `plans`. environment: the counts and uniforms of
+    the call, once they are known.
     """
 
     plans: tuple[Plan, ...]
     is_legal: Callable[[Plan], bool]
     suited: Callable[[tuple[Plan, ...], Mapping[str, Any]], tuple[Plan, ...]] | None = None
     choose: Callable[[CompletePlan, Mapping[str, Any]], CompletePlan] | None = None
+    chooses: Literal["any", "small"] = "any"
     environment: Mapping[str, Any] | None = None
     tried: dict[Plan, bool] = field(default_factory=dict[Plan, bool])  # what is_legal said
 
@@ -114,9 +116,9 @@ class Suggestions:
         plans = self.plans if self.suited is None else self.suited(self.plans, environment)
         return replace(self, plans=plans, environment=environment)
 
-    def chosen(self, plan: CompletePlan) -> CompletePlan:
-        """The plan, or a better one for the call."""
-        if self.choose is None or self.environment is None:
+    def chosen(self, plan: CompletePlan, *, small: bool = False) -> CompletePlan:
+        """The plan, or a better one for the call. small: the call is too small for other plans."""
+        if self.choose is None or self.environment is None or not (small or self.chooses == "any"):
             return plan
         return self.choose(plan, self.environment)
 
@@ -267,7 +269,7 @@ class Pattern:
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, CompletePlan, Target, Checked], Iterable[Kernel]] | None = None
-    suggest: Callable[[Kernel, Target], Suggestions] | None = None
+    suggest: Callable[[Kernel, Target, Kernel], Suggestions] | None = None
     describe: Callable[[Kernel, Work], Work] | None = None
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.priced import chooser
 from lanewise.patterns.threadwise.round_code import is_much_code, slots_of, slots_of_a_round
-from lanewise.patterns.threadwise.shared import sharing_plan
+from lanewise.patterns.threadwise.shared import RESIDENT, sharing_plan
 from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
@@ -135,6 +135,14 @@ STREAMS = (
 # loops whose ends depend on a point: those of neighbours along the last index are the same
 UNEVEN = STREAMS[1:]
 GROUPED = (STREAMS, NEAR, STENCILS, LAYERS, CHANNELS)  # whose groups of neighbours are one access
+# for fewer points than the blocks of other plans take, where loops are long: small tiles, threads
+# that share a loop, and small boxes of windows
+SMALL = (
+    APART[1],
+    Plan(block=256, slices=32, unroll=4),
+    Plan(block=256, slices=256, unroll=4),
+    LAYERS[0],
+)
 # windows whose edges are computed point by point: small blocks, so that few have an edge, and few
 # points of a thread, which the last blocks of all compute one after the other
 EDGED = STRIDED[0]
@@ -154,7 +162,8 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     if (together := sharing_plan(machine, work, requested)) is not None:
         shared = together.filled(NEUTRAL)
         free = all(getattr(requested, name) is None for name in (*SHAPING, "slices", "parts"))
-        return work.suggested.chosen(shared) if free and work.suggested else shared
+        few = work.targets * shared.slices * shared.parts < machine.multiprocessors * RESIDENT
+        return work.suggested.chosen(shared, small=few) if free and work.suggested else shared
     if work.rounds is not None and work.rounds.panels:
         return _panelled(machine, work, requested)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
@@ -162,8 +171,10 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     divided = any(getattr(requested, name) not in (None, 1) for name in ("slices", "parts"))
     if shaped or divided:
         return plain
-    suggested = _largest(machine, work, work.targets // WAVES) or plain
-    return work.suggested.chosen(suggested) if work.suggested else suggested
+    if work.suggested is None:
+        return plain
+    suggested = _largest(machine, work, work.targets // WAVES)
+    return work.suggested.chosen(suggested or plain, small=suggested is None)
 
 
 def _panelled(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
@@ -211,9 +222,9 @@ def _points(plan: CompletePlan) -> int:
     return plan.block * plan.targets * plan.rows * plan.layers
 
 
-def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
-    """Plans of a reference kernel for such devices; on a GPU of a recurrence those of the kernel
-    ahead of a panel.
+def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggestions:
+    """Plans of a kernel in normal form for such devices; on a GPU of a recurrence those of the
+    kernel ahead of a panel. written: the same as its user wrote it, of which programs are made.
     """
     if not target.has_blocks:
         return suggested_on_host(kernel)
@@ -225,11 +236,11 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return Suggestions((), lambda plan: False)  # threads go their own ways
     if uneven := [x for a in all_accesses for x in a.loops if not x.shared]:
         if any(_ends_apart(x, indices[-1]) for x in uneven):
-            return Suggestions((), lambda plan: False, choose=chooser(kernel))
+            return Suggestions((), lambda plan: False, choose=chooser(written))
         even = even_loops.apply(kernel)
-        tiles = suggested(even, target).plans if even is not kernel else ()
+        tiles = suggested(even, target, written).plans if even is not kernel else ()
         plans = (*(p for p in tiles if p.tile), *UNEVEN)
-        return Suggestions(plans, lambda plan: _is_legal(kernel, plan), choose=chooser(kernel))
+        return Suggestions(plans, lambda plan: _is_legal(kernel, plan), choose=chooser(written))
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family in (PRODUCTS, BATCHES) and _is_chosen(body):
@@ -259,7 +270,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         edged=_narrower(EDGED_BOX if len(indices) == 3 else EDGED, size) if edged else None,
         fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
     )
-    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited)
+    choose = chooser(written, SMALL) if any(a.loops for a in all_accesses) else None
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited, choose, "small")
 
 
 def _is_laborious(body: ir.Block, loads: int) -> bool:

@@ -1,5 +1,5 @@
-"""Plans of kernels whose loops end where their point says, that take much less time by the model
-than the one that accesses suggest.
+"""Plans that take much less time by the model than the one that accesses suggest: of kernels whose
+loops end where their point says, and of calls too small for the plans of others.
 
 A rule of thumb is nearly right for what it was made for, and may be far off elsewhere. The model
 knows any kernel, and is wrong by half as much again at times: it decides where it sees more than
@@ -38,7 +38,7 @@ OTHERS = (
 Choice = Callable[[CompletePlan, Mapping[str, Any]], CompletePlan]
 
 
-def chooser(kernel: ir.Kernel) -> Choice:
+def chooser(kernel: ir.Kernel, others: tuple[Plan, ...] = OTHERS) -> Choice:
     """What gives the cheapest of the other plans for a plan and the counts of a call, where it is
     surely cheaper; else that plan itself.
     """
@@ -55,9 +55,11 @@ def chooser(kernel: ir.Kernel) -> Choice:
         if text * plan.targets * plan.rows * plan.layers > MOST:
             return plan
         sizes = {name: _rounded(n) for name, n in environment.items()}
-        others = [p.filled(NEUTRAL) for p in OTHERS]
-        best = min(others, key=lambda p: seconds(p, sizes))
-        found, least = seconds(plan, sizes), seconds(best, sizes)
+        found = seconds(plan, sizes)
+        if found <= WORTH:
+            return plan
+        best = min((p.filled(NEUTRAL) for p in others), key=lambda p: seconds(p, sizes))
+        least = seconds(best, sizes)
         return best if found > max(SURE * least, least + WORTH) else plan
 
     return choose

@@ -18,7 +18,7 @@ SHORT = 32  # rounds that are not worth sharing
 SHORT_RUN = 8  # the same, where a thread alone would write its row element by element
 LONG_RUN = 1024  # threads at most of a row that reads running values
 EACH = 16  # rounds at least that a thread keeps
-FULL = 2048  # threads of a multiprocessor
+RESIDENT = 2048  # threads of a multiprocessor
 MOST_PARTS = 4096
 UNROLL = 4
 FEW = 8  # times as many points would fill the GPU: too few to share what several of them read
@@ -103,7 +103,7 @@ def sharing_plan(machine: Machine, work: Work, requested: Plan) -> Plan | None:
         requested.slices == 1 and requested.parts in (None, 1)
     ):
         return None
-    most_threads, threads = machine.multiprocessors * FULL, requested.block or COMBINE
+    most_threads, threads = machine.multiprocessors * RESIDENT, requested.block or COMBINE
     if rounds.alone:
         slices = requested.slices or _power(min(threads, max(WARP, rounds.count // EACH)))
         parts = _power(max(1, min(MOST_PARTS, work.targets // (slices * EACH))))
