@@ -46,7 +46,7 @@ def section() -> Iterator[str]:
     """Lines of Markdown."""
     yield from (
         f"## {TITLE}", "",
-        "The rules try the plans of a row from top to bottom. They take the first one that is "
+        "The rules try the plans of a row in this order. They take the first one that is "
         "legal, gives every multiprocessor or core work, and has blocks that are at least half "
         "full. Fields that a plan leaves out are neutral. If you set `block` or a field about the "
         "shape yourself, the rules leave the other ones neutral. All numbers are for values of "
@@ -97,7 +97,10 @@ def section() -> Iterator[str]:
 
 
 def _plans(given: Iterable[Plan]) -> str:
-    return "<br>".join(f"`{_text(p)}`" for p in given)
+    texts = [f"`{_text(p)}`" for p in given]
+    if len(texts) == 1:
+        return texts[0]
+    return "<br>".join(f"{n}. {text}" for n, text in enumerate(texts, start=1))
 
 
 def _text(plan: Plan) -> str:
