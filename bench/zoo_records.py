@@ -37,8 +37,9 @@ from lanewise.layouts import default_layout
 from lanewise.models.deviations import FEWEST
 from lanewise.models.predict import predict
 from tests.fuzz.texts import executed
+from tests.zoo.record_forms import generate
 from tests.zoo.record_truth import call_of, check, records_of
-from tests.zoo.records import FAMILIES, RecordCase, generate
+from tests.zoo.records import FAMILIES, RecordCase
 
 FAR = 5  # times the best one: timed once
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(32))
@@ -51,7 +52,7 @@ def measure_case(case: RecordCase, device: str, size: str, seconds: float) -> di
 
         def call(layout: Any) -> tuple[Any, list[Any], dict[str, Any]]:
             records = records_of(case, names.Item, size, layout=layout)
-            tables = {n: _on(device, a.astype(np.float32)) for n, a in case.arrays().items()}
+            tables = {n: _on(device, a) for n, a in case.given_arrays().items()}
             return kernel.bind(*records, *case.uniforms.values(), **tables), records, tables
 
         calls: dict[str, Any] = {}

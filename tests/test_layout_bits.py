@@ -70,7 +70,7 @@ def computed(k: ir.Kernel) -> Counter[str]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_layout_decides_nothing_but_loads_and_stores_on_a_gpu(seed: int) -> None:
     case = generate(seed)
-    tables = {n: a.astype(np.float32) for n, a in case.arrays().items()}
+    tables = case.given_arrays()
     with executed(case.text, f"layout_bits_{seed}.py") as names:
 
         def made(layout: Any) -> Any:
@@ -89,7 +89,7 @@ def test_a_layout_decides_nothing_but_loads_and_stores_on_a_gpu(seed: int) -> No
 def call(case: RecordCase, names: Any, layout: Any, device: str) -> list[bytes]:
     """The bits of the results of a call, of the fields of its elements, and of its tables after it."""
     records = records_of(case, names.Item, SMALL, layout=layout, device=device)
-    tables: dict[str, Any] = {n: a.astype(np.float32) for n, a in case.arrays().items()}
+    tables: dict[str, Any] = case.given_arrays()
     if device != "cpu":
         cupy: Any = pytest.importorskip("cupy")
         tables = {n: cupy.asarray(a) for n, a in tables.items()}

@@ -21,6 +21,8 @@ POINTS = {SMALL: 1 << 10, WAVE: 1 << 18, FULL: 1 << 22}
 BEYOND_CACHES = 4
 """So many times as many by what little is computed of each: 128 MB are no longer found in a cache."""
 FAMILIES = ("product", "window", "row", "stencil")
+COMPUTED = ("product", "boolean", "order")
+"""Families whose kernels compute much of each number that they read."""
 
 JOINS = {
     "+": "s += {e}",
@@ -55,7 +57,7 @@ class Case:
 
     def is_beyond_caches(self, size: str) -> bool:
         """Whether its arrays are so large that a launch finds nothing of use in the caches."""
-        return size == FULL and self.family != "product"
+        return size == FULL and self.family not in COMPUTED
 
     def arguments(self, size: str) -> tuple[dict[str, Array], tuple[int, ...]]:
         """The arrays of a size, and the grid."""

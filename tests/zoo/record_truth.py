@@ -70,29 +70,39 @@ def _pairs(case: RecordCase, size: str, found: Sequence[Array]) -> float:
         items = list(names.Item.array(**targets))
         for n, results in enumerate(found):
             form, mine = case.form(n), np.asarray(results)[chosen]
-            if form == "ArgMin":  # of values that are nearly equal either may be meant: what counts is the value
+            if form in (
+                "ArgMin",
+                "ArgKMin",
+            ):  # of values that are nearly equal either may be meant: what counts is the value
+                assert all(len({*row}) == len(row) for row in (k[k >= 0].tolist() for k in mine)), (
+                    f"seed {case.seed}, result {n}"
+                )
                 mine = np.array(
-                    [
-                        _value(case, names, item, sources[int(k)], n) if k >= 0 else np.inf
-                        for item, k in zip(items, mine, strict=True)
-                    ]
+                    [_values(case, names, item, sources, n, k) for item, k in zip(items, mine, strict=True)]
                 )
                 there = np.isfinite(wanted[n])
                 assert np.array_equal(there, np.isfinite(mine)), f"seed {case.seed}, result {n}"
                 mine, wanted[n] = np.where(there, mine, 0.0), np.where(there, wanted[n], 0.0)
-            if form in ("Min", "Max"):  # of no source at all
+            if form in ("Min", "Max", "KMin", "LogSumExp"):  # of no source at all
                 there = np.isfinite(wanted[n])
                 assert np.array_equal(mine[~there], wanted[n][~there]), f"seed {case.seed}, result {n}"
                 mine, wanted[n] = np.where(there, mine, 0.0), np.where(there, wanted[n], 0.0)
-            scale = np.zeros(1) if form == "Count" else np.abs(wanted[n]) if form else scales[n] * running
+            scale = (
+                np.zeros(1) if form in ("Count", "Any", "All") else np.abs(wanted[n]) if form else scales[n] * running
+            )
             if wanted[n].ndim > 1 and scale.ndim == 1:
                 scale = scale[:, None]
             worst = max(worst, _compare(case, f"result {n}", mine, wanted[n], scale))
     return worst
 
 
-def _value(case: RecordCase, names: Any, target: Any, source: Any, n: int) -> float:
-    results = names.kernel.python(target, source, *case.uniforms.values())
+def _values(case: RecordCase, names: Any, target: Any, sources: Any, n: int, found: Any) -> Any:
+    """The values of the sources that a target found, one or several; infinity for none."""
+    if np.ndim(found):
+        return [_values(case, names, target, sources, n, k) for k in found]
+    if found < 0:
+        return np.inf
+    results = names.kernel.python(target, sources[int(found)], *case.uniforms.values())
     return float(results[n] if len(case.results) > 1 else results)
 
 
@@ -125,6 +135,15 @@ def _reduced(case: RecordCase, n: int, column: Sequence[Any]) -> Any:
             return min(map(float, column), default=np.inf)
         case "Max":
             return max(map(float, column), default=-np.inf)
+        case "KMin" | "ArgKMin":
+            many = case.most(n)
+            return (sorted(map(float, column)) + [np.inf] * many)[:many]
+        case "LogSumExp":
+            return np.logaddexp.reduce([float(x) for x in column]) if column else -np.inf
+        case "Any":
+            return any(column)
+        case "All":
+            return all(column)
         case _:
             zero = np.zeros(case.dimensions) if case.annotations[n].startswith("lw.vec") else 0.0
             return sum((np.array(x, np.float64) for x in column), start=zero)

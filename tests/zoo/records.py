@@ -27,12 +27,17 @@ GRAIN = {"pairs": 2.0**-11, "elements": 2.0**-11, "searches": 2.0**-14}
 COLD = ("lw.f32", "lw.f32", "lw.vec3", "lw.vec2", "lw.i32", "lw.f64", "lw.i64", "lw.u8", "lw.i16", "lw.vec4")
 SCALARS = {"lw.vec2": 2, "lw.vec3": 3, "lw.vec4": 4}
 PLACES = {1: "lw.f32", 2: "lw.vec2", 3: "lw.vec3", 4: "lw.vec4"}
-REDUCED = ("lw.Min", "lw.Max", "lw.ArgMin", "lw.Count")
+REDUCED = ("lw.Min", "lw.Max", "lw.ArgMin", "lw.Count", "lw.KMin", "lw.ArgKMin", "lw.LogSumExp", "lw.Any", "lw.All")
 KINDS = 3
 """So many kinds of records."""
 LONGEST = 24
 """Rounds of a loop whose length a record tells."""
 TABLE = 4096
+STARTS = {
+    "total": np.zeros(1), "least": np.full(1, 1e30), "most": np.full(1, -1e30),
+    "first": np.full(1, 1 << 30, np.int32), "last": np.full(1, -1, np.int32),
+}  # fmt: skip
+"""What lies in tables that kernels add to, or whose extremes they seek."""
 EXACT = {"f32": "f64", "vec2": "dvec2", "vec3": "dvec3", "vec4": "dvec4"}
 
 WEIGHTS = (
@@ -82,7 +87,7 @@ class RecordCase:
     @property
     def exact(self) -> str:
         """The program on float64 numbers; where a result is an index, the value that it is the index of."""
-        return _exact(self.text).replace("lw.ArgMin[", "lw.Min[")
+        return _exact(self.text).replace("lw.ArgMin[", "lw.Min[").replace("lw.ArgKMin[", "lw.KMin[")
 
     @property
     def magnitudes(self) -> str:
@@ -102,6 +107,10 @@ class RecordCase:
         """How a result is reduced, "" for a sum or what an element returns."""
         reduction = self.annotations[n].split("[")[0]
         return reduction.removeprefix("lw.") if reduction in REDUCED else ""
+
+    def most(self, n: int) -> int:
+        """How many of the smallest values, or of their indices, make up a result."""
+        return int(self.annotations[n].rstrip("]").split(", ")[1])
 
     @property
     def dimensions(self) -> int:
@@ -151,9 +160,13 @@ class RecordCase:
         return made
 
     def arrays(self) -> dict[str, Array]:
-        """The tables, in float64; what is added to is zero."""
+        """The tables, in float64; what is added to is zero, and extremes begin beyond all numbers."""
         rng = np.random.default_rng(self.seed + 1)
-        return {n: np.zeros(TABLE) if n == "total" else rng.random(TABLE) for n in self.tables}
+        return {n: STARTS[n].repeat(TABLE) if n in STARTS else rng.random(TABLE) for n in self.tables}
+
+    def given_arrays(self) -> dict[str, Array]:
+        """The tables as the kernel takes them."""
+        return {n: a.astype(np.float32) if a.dtype.kind == "f" else a for n, a in self.arrays().items()}
 
 
 def generate(seed: int) -> RecordCase:
@@ -163,7 +176,7 @@ def generate(seed: int) -> RecordCase:
     return {"pairs": _pairs, "elements": _elements, "searches": _searches}[family](seed, rng)
 
 
-def _record(rng: Random, hot: dict[str, str], most: int) -> dict[str, str]:
+def record_of(rng: Random, hot: dict[str, str], most: int) -> dict[str, str]:
     """Fields in a random order: those that the kernel reads, and others up to so many scalars."""
     fields, scalars = dict(hot), sum(SCALARS.get(k, 1) for k in hot.values())
     while scalars < most:
@@ -179,7 +192,7 @@ def _exact(text: str) -> str:
     return re.sub(r"lw\.(f32|vec2|vec3|vec4)\b", lambda m: f"lw.{EXACT[m[1]]}", text)
 
 
-def _weight(rng: Random) -> str:
+def weight(rng: Random) -> str:
     """What a pair counts for, of its squared distance `q` and of `g`, which is never zero; sometimes a long polynomial."""
     if rng.random() < 0.2:
         text = _coefficient(rng)
@@ -196,7 +209,7 @@ def _coefficient(rng: Random) -> str:
 def _pair(rng: Random, charges: list[str], dimensions: int) -> tuple[list[str], list[str], list[str]]:
     """The lines of a pair function, its results and their annotations."""
     square = "d * d" if dimensions == 1 else "lw.dot(d, d)"
-    first, second, third = (_weight(rng) for _ in range(3))
+    first, second, third = (weight(rng) for _ in range(3))
     branch = {
         "none": [f"e = {first}"],
         "cut": ["e = 0.0", f"if q < {rng.choice((0.0625, 0.25, 0.5))}:", f"    e = {first}"],
@@ -235,7 +248,7 @@ def _of_pairs(
     charges = [f"{r}.w{n}" for r in ("target", "source") for n in range(3)]
     body, results, annotations = _pair(rng, charges, dimensions)
     hot = {"position": PLACES[dimensions]} | {f"w{n}": "lw.f32" for n in range(3)} | {"kind": "lw.i32"}
-    fields = _record(rng, _named(hot, [*body, *results]), rng.choice((0, 6, 12, 24, 40)))
+    fields = record_of(rng, named(hot, [*body, *results]), rng.choice((0, 6, 12, 24, 40)))
     head = "@lw.pairwise\ndef kernel(target: Item, source: Item, soft: lw.f32)"
     return RecordCase(
         seed, family, fields, head, tuple(body), tuple(results), tuple(annotations), {"soft": 0.0625}, rng.random() < 0.6,
@@ -243,7 +256,7 @@ def _of_pairs(
     )  # fmt: skip
 
 
-def _named(fields: dict[str, str], lines: list[str]) -> dict[str, str]:
+def named(fields: dict[str, str], lines: list[str]) -> dict[str, str]:
     """Those fields that lines of a kernel name."""
     return {n: k for n, k in fields.items() if f".{n}" in "\n".join(lines)}
 
@@ -275,7 +288,7 @@ def _elements(seed: int, rng: Random) -> RecordCase:
             body, tables = [f"lw.scatter_add(total, p.ident, {total})", moves], ("total",)
     hot = {"position": vector, "velocity": vector} | dict.fromkeys(scalars, "lw.f32")
     hot |= dict.fromkeys(("ident", "kind", "rounds"), "lw.i32")
-    fields = _record(rng, _named(hot, [*body, result or ""]), rng.choice((3, 8, 12, 24, 40)))
+    fields = record_of(rng, named(hot, [*body, result or ""]), rng.choice((3, 8, 12, 24, 40)))
     parameters = "".join(f", {n}: lw.Array1[lw.f32]" for n in tables)
     head = f"@lw.elementwise\ndef kernel(p: Item, step: lw.f32{parameters})"
     results, annotations = ((result,), ("lw.f32",)) if result else ((), ())

@@ -33,3 +33,20 @@ def test_what_differs_is_seen(unwritten: float, found: tuple[float, ...], *, wro
         said = differing(np, {"default": default, "other": other}, results, unwritten)
     assert said == ("other differs from the default plan" if wrong else "")
     assert np.array_equal(results[:, 0], np.array(VALUES, np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int32, np.uint32])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_whole_numbers_have_no_roundings(kind: type, *, wrong: bool) -> None:
+    results = np.zeros(3, kind)
+    wanted = np.array([0, 1, 10_000_000]).astype(kind)
+
+    def default() -> None:
+        results[:] = wanted
+
+    def other() -> None:
+        results[:] = wanted
+        if wrong:
+            results[2] = wanted[2] == 0 if kind is np.bool_ else wanted[2] - 1
+
+    assert (differing(np, {"default": default, "other": other}, results, 1234567.0) != "") == wrong

@@ -45,6 +45,9 @@ def answers(
     """What some points of the grid write; the function runs once for each."""
     rng = Random(case.seed)
     exact = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in given.items()}
+    exact[case.written] = given[case.written].astype(
+        np.float64
+    )  # in which what is not written is told from a boolean, too
     told: list[Answer] = []
     for _ in range(points):
         point = tuple(rng.choice((0, n - 1, rng.randrange(n))) for n in grid)
@@ -71,6 +74,8 @@ def compare(case: Case, told: list[Answer], given: dict[str, Array], found: Arra
         mine = found[places].astype(np.float64)
         with np.errstate(invalid="ignore"):
             errors = np.abs(mine - values) / (TOLERANCE * scale)
+        if found.dtype.kind != "f":
+            errors = np.full_like(errors, np.inf)
         errors = np.where((mine == values) | np.isnan(mine) & np.isnan(values), 0.0, errors)
         if case.signed:
             errors = np.where((values == 0) & (np.signbit(mine) != np.signbit(values)), np.inf, errors)
