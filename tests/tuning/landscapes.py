@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from lanewise.launch.trial import Failure
 from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.tuning.race import FirstRun
 from lanewise.tuning.space import Examined, Family
 
 AXES: dict[str, tuple[Any, ...]] = {
@@ -50,7 +52,8 @@ class MadeUpMeasurer:
     """Times by a function; `fails` gives what becomes of a plan that cannot be timed.
 
     Compiling takes `compiling` seconds, timing as long as what is timed, on a clock that only this measurer moves.
-    `drift`: how much slower the machine gets with every measurement.
+    `drift`: how much slower the machine gets with every measurement; `around`: seconds of
+    copies for each run that checks a plan; without them such runs take no time.
     """
 
     seconds: Callable[[Plan], float]
@@ -58,26 +61,44 @@ class MadeUpMeasurer:
     unstable: Callable[[Plan], bool] = lambda plan: False
     compiling: float = 0.0
     drift: float = 0.0
+    around: float | None = None
     compilers: int = 4
     clock: float = 0.0
     calls: int = 0
     prepared: list[Plan] = field(default_factory=list)
     released: set[Plan] = field(default_factory=set)
 
-    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
-        self.prepared += plans
+    def prepare(self, plans: Sequence[Plan], until: float = inf) -> dict[Plan, Failure | None]:
         self.clock += self.compiling * len(plans)
-        return {p: self.fails(p) for p in plans}
+        found: dict[Plan, Failure | None] = {}
+        for plan in plans:
+            if self.clock > until:
+                break
+            self.prepared.append(plan)
+            found[plan] = self.fails(plan)
+            self.clock += self.first(plan).whole
+        return found
 
-    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+    def first(self, plan: Plan) -> FirstRun:
+        if self.around is None:
+            return FirstRun(self.seconds(plan))
+        return FirstRun(self.seconds(plan), self.seconds(plan) + self.around)
+
+    def measure(self, plans: Sequence[Plan], rounds: int, until: float = inf) -> dict[Plan, list[float]]:
         assert not self.released & set(plans), "a released plan is measured"
         self.calls += 1
         slower = (1 + self.drift) ** self.calls
-        times = {p: [self.seconds(p) * slower] * rounds for p in plans}
-        self.clock += sum(sum(t) for t in times.values())
+        times: dict[Plan, list[float]] = {p: [] for p in plans}
+        for _ in range(rounds):
+            for plan in plans:
+                if self.clock > until and any(times.values()):
+                    return times
+                times[plan].append(self.seconds(plan) * slower)
+                self.clock += times[plan][-1]
         return times
 
     def confirm(self, plan: Plan) -> Failure | None:
+        self.clock += self.first(plan).whole
         return Failure("wrong", "two runs from the same state gave different bits") if self.unstable(plan) else None
 
     def release(self, plan: Plan) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lanewise.launch.trial import Failure
 from lanewise.planning.plan import Plan
 from lanewise.support.errors import LanewiseError
+from lanewise.tuning.race import LEAST_RUNS
 from lanewise.tuning.search import SMALL, Progress, search
 from tests.tuning.landscapes import AXES, BASE, MadeUpMeasurer, MadeUpSpace, family
 
@@ -167,3 +168,48 @@ def test_progress_is_told() -> None:
     assert states[-1].doing == "the best few once more"
     assert (states[-1].measured, states[-1].factor) == (24, 8.0)
     assert all(0 <= s.elapsed <= s.seconds for s in states)
+
+
+@given(
+    landscapes,
+    st.floats(0.3, 60.0),
+    st.floats(0.0, 2.0),
+    st.floats(1.0, 3.9) | st.floats(4.1, 100.0),
+    st.integers(1, 16),
+)
+def test_kernels_whose_launches_take_long_end_in_time(
+    land: Landscape, launch: float, around: float, runs: float, compilers: int
+) -> None:
+    """However many launches there is time for: what had begun ends, and nothing else begins."""
+    unit = launch / land.seconds(BASE)
+    measurer = MadeUpMeasurer(lambda p: unit * land.seconds(p), around=around, compilers=compilers)
+    slowest = unit * max(map(land.seconds, plans())) + around
+    seconds = runs * (launch + around)
+    said = r"no plan can be compared with the default plan in .* s: a launch takes .* m?s"
+    if runs < LEAST_RUNS + 1:
+        with pytest.raises(LanewiseError, match=said):
+            search(MadeUpSpace((family(),)), measurer, seconds=seconds)
+        assert measurer.elapsed() == launch + around
+        return
+    found = search(MadeUpSpace((family(),)), measurer, seconds=seconds)
+    assert measurer.elapsed() <= seconds + 2 * slowest
+    assert land.seconds(found.best) <= land.seconds(BASE)
+    assert found.complete or found.untried or len(found.trials) > 1
+    measured = [p for p, t in found.trials.items() if t.status == "measured"]
+    assert found.complete or len(measured) > 1
+
+
+def test_a_candidate_far_slower_than_the_default_does_not_use_up_the_time_of_all_rounds() -> None:
+    measurer = MadeUpMeasurer(lambda p: 0.01 if p == BASE else 3.0, around=0.0, compilers=64)
+    found = search(MadeUpSpace((family(),)), measurer, seconds=10.0)
+    assert measurer.elapsed() <= 10.0 + 2 * 3.0
+    assert not found.complete
+    assert found.untried > 0
+
+
+def test_few_times_need_a_larger_gain() -> None:
+    """One launch of each says little: only what is surely faster replaces the default."""
+    for gain, left in ((0.03, True), (0.1, False)):
+        measurer = MadeUpMeasurer(lambda p, gain=gain: 1.0 if p == BASE else 1.0 - gain, around=0.0, compilers=1)
+        found = search(MadeUpSpace((family({"fma": (False, True)}),)), measurer, seconds=4.0)
+        assert (found.best == BASE) == left

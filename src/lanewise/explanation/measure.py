@@ -80,10 +80,12 @@ def measure_plans(job: Job, plans: Sequence[CompletePlan]) -> Times:
 
     The first plan is the one that the others are held against.
     """
-    measurer = KernelMeasurer(job, time_limit(job.kind, None))
-    failures = measurer.prepare(list(dict.fromkeys(plans)))
-    measured = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
-    return Times({p: statistics.median(times) for p, times in measured.items()}, "now")
+    limit = time_limit(job.kind, None)
+    measurer = KernelMeasurer(job, limit)
+    failures = measurer.prepare(list(dict.fromkeys(plans)), limit)
+    ready = [p for p, failure in failures.items() if failure is None]
+    measured = measurer.measure(ready, ROUNDS, limit)
+    return Times({p: statistics.median(times) for p, times in measured.items() if times}, "now")
 
 
 def made_up_arguments(compiled: Compiled) -> dict[str, Any]:

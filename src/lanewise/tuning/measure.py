@@ -39,13 +39,15 @@ from lanewise.tuning.compare import (
 )  # fmt: skip
 from lanewise.tuning.first_run import check_finite, run_in_time
 from lanewise.tuning.job import HostArray, Job, Workload
+from lanewise.tuning.race import LONG, FirstRun
 
 # times the cache: so much is touched between two uses of the same element of an elementwise kernel
 COLD = 3
 MOST_COPIES = 64
 MEMORY_SHARE = 0.25  # of the free memory, for copies
 AWAKE = 0.03  # seconds of work before counting
-LONG = 0.05  # seconds: work that takes longer is warm after its first run, and needs no repetition
+ROTATION = 0.2  # seconds that a launch on each set of arrays may take
+COPYING_SHARE = 0.05  # of the time, for sets of arrays
 MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
 
 OTHER_BITS = Failure("wrong", "two runs from the same state gave different bits")
@@ -63,7 +65,13 @@ class _Ready:
     launches: list[Callable[[], None]]
     bits: list[bytes]
     once: float
+    first: float
+    whole: float
     watch: Stopwatch | None = None
+
+    def rotation(self) -> list[Callable[[], None]]:
+        """Launches that take turns when it is timed, few of them where each takes long."""
+        return self.launches[: max(1, int(ROTATION / max(self.once, 1e-9)))]
 
 
 class KernelMeasurer:
@@ -88,21 +96,28 @@ class KernelMeasurer:
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
 
-    def prepare(self, plans: Sequence[CompletePlan]) -> dict[CompletePlan, Failure | None]:
+    def prepare(
+        self, plans: Sequence[CompletePlan], until: float = inf
+    ) -> dict[CompletePlan, Failure | None]:
         if self._expected is None:
             first, *plans = plans
             with self._device.use():
                 self._start(first)
-            return {first: None, **self.prepare(plans)} if plans else {first: None}
+            return {first: None, **self.prepare(plans, until)} if plans else {first: None}
         with ThreadPoolExecutor(self.compilers, thread_name_prefix="lanewise-tuning") as pool:
             compiled = list(pool.map(self._compile, plans))
         with self._device.use():
             return {
                 plan: executable
                 if isinstance(executable, Failure)
-                else self._check(plan, executable)
+                else self._check(plan, executable, until)
                 for plan, executable in zip(plans, compiled, strict=True)
+                if isinstance(executable, Failure) or self.elapsed() <= until
             }
+
+    def first(self, plan: CompletePlan) -> FirstRun:
+        ready = self._ready[plan]
+        return FirstRun(ready.first, ready.whole)
 
     @property
     def _default(self) -> Executable:
@@ -123,10 +138,10 @@ class KernelMeasurer:
             result, ready = first()
         check_finite(self._job.name, result)
         self._expected, self._ready[default], self._first = result, ready, executable
-        self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
+        self._workloads += [self._job.workload() for _ in range(self._copies(ready) - 1)]
         ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
 
-    def _copies(self) -> int:
+    def _copies(self, first: _Ready) -> int:
         """Sets of arrays to rotate, so that an elementwise kernel finds its data in memory and not
         in a cache, as in real use.
         """
@@ -134,7 +149,20 @@ class KernelMeasurer:
             return 1  # each element is used again and again within one call
         size, cache = self._workloads[0].nbytes, device_model(self._job.device).l2_bytes
         affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
-        return max(1, min(-(-COLD * cache // max(size, 1)), affordable, MOST_COPIES))
+        # what a call finds in a cache is nothing beside a long call, and what is copied and run on
+        # every set takes time
+        quick = min(ROTATION / self._again(first), COPYING_SHARE * self._limit / first.whole)
+        most = int(min(quick, MOST_COPIES))
+        return max(1, min(-(-COLD * cache // max(size, 1)), affordable, most))
+
+    def _again(self, first: _Ready) -> float:
+        """Seconds of a launch; where a first one took a while, that may have been the loading."""
+        if ROTATION / MOST_COPIES < first.once < ROTATION:
+            start = time.perf_counter()
+            first.launches[0]()
+            self._device.synchronize()
+            first.once = min(first.once, time.perf_counter() - start)
+        return first.once
 
     def _compile(self, plan: CompletePlan) -> Executable | Failure:
         try:
@@ -147,7 +175,7 @@ class KernelMeasurer:
             return Failure("failed", first_lines(error))
         return misfit(executable, device_model(self._job.device)) or executable
 
-    def _check(self, plan: CompletePlan, executable: Executable) -> Failure | None:
+    def _check(self, plan: CompletePlan, executable: Executable, until: float) -> Failure | None:
         """Run once from the common state, and compare."""
         assert self._expected is not None
 
@@ -162,6 +190,10 @@ class KernelMeasurer:
         result, ready = ran
         wrong = difference(result, self._expected, self._tolerance)
         # only then is it worth the time to find what rounding explains where terms cancel
+        if wrong and self._margins is None:
+            runs = (SAMPLES + 1) * ready.whole
+            if runs > LONG and self.elapsed() + runs > until:
+                return Failure("failed", f"{wrong}, and there is no time to look for the reason")
         if wrong:
             wrong = difference(result, self._expected, self._tolerance, self._cancelled())
         if wrong:
@@ -225,6 +257,7 @@ class KernelMeasurer:
     def _first_run(self, executable: Executable) -> tuple[list[HostArray], _Ready]:
         work = self._workloads[0]
         launch = self._bind(executable, work)
+        began = time.perf_counter()
         work.reset()
         self._device.synchronize()
         start = time.perf_counter()
@@ -232,7 +265,8 @@ class KernelMeasurer:
         self._device.synchronize()
         once = time.perf_counter() - start
         result = work.read()
-        return result, _Ready([launch], [a.tobytes() for a in result], once)
+        bits = [a.tobytes() for a in result]
+        return result, _Ready([launch], bits, once, once, time.perf_counter() - began)
 
     def _bind(self, executable: Executable, work: Workload) -> Callable[[], None]:
         program = executable.program
@@ -248,10 +282,16 @@ class KernelMeasurer:
         return executable.tasks.bound(work.bound, work.environment)
 
     def measure(
-        self, plans: Sequence[CompletePlan], rounds: int
+        self, plans: Sequence[CompletePlan], rounds: int, until: float = inf
     ) -> dict[CompletePlan, list[float]]:
         with self._device.use():
-            return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
+            return in_turns(
+                {p: self._watch(self._ready[p]) for p in plans},
+                rounds,
+                self._reset,
+                once=self._ready[plans[0]].once,
+                is_over=lambda: self.elapsed() > until,
+            )
 
     def _reset(self) -> None:
         """Begin from the first state: values that grow from call to call must not run out of
@@ -269,11 +309,12 @@ class KernelMeasurer:
         if ready.watch is None:
             if ready.once < LONG:
                 start = time.perf_counter()
-                for launch in ready.launches:
+                launches = ready.rotation()
+                for launch in launches:
                     launch()
                 self._device.synchronize()
-                ready.once = min(ready.once, (time.perf_counter() - start) / len(ready.launches))
-            ready.watch = self._device.stopwatch(ready.launches, ready.once)
+                ready.once = min(ready.once, (time.perf_counter() - start) / len(launches))
+            ready.watch = self._device.stopwatch(ready.rotation(), ready.once)
         return ready.watch
 
     def confirm(self, plan: CompletePlan) -> Failure | None:
@@ -291,15 +332,26 @@ class KernelMeasurer:
 
 
 def in_turns(
-    watches: Mapping[C, Stopwatch], rounds: int, reset: Callable[[], None] = lambda: None
+    watches: Mapping[C, Stopwatch],
+    rounds: int,
+    reset: Callable[[], None] = lambda: None,
+    *,
+    once: float = 0.0,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> dict[C, list[float]]:
-    """Seconds of each candidate, once a round, after `reset`."""
+    """Seconds of each candidate, once a round, after `reset`.
+
+    once: what the first takes, as far as it is known; is_over: asked before all but its first time.
+    """
     times: dict[C, list[float]] = {c: [] for c in watches}
-    _wake(next(iter(watches.values())))
+    if once < 10 * AWAKE:  # what takes longer is awake for most of its own time
+        _wake(next(iter(watches.values())))
     for turn in range(rounds):
         reset()
         # none always follows the same other one
         for candidate in list(watches)[:: -1 if turn % 2 else 1]:
+            if any(times.values()) and is_over():
+                return times
             times[candidate].append(watches[candidate]())
     return times
 

@@ -13,7 +13,7 @@ from typing import Any
 from lanewise.launch.trial import Trial, changes, duration
 from lanewise.planning.plan import CompletePlan
 from lanewise.support.html_tables import html_table
-from lanewise.tuning.race import Outcome
+from lanewise.tuning.race import SLOW_SHARE, Outcome
 
 SHOWN = 8  # measured plans in the table
 COLUMNS = ("time", "default / this", "predicted", "plan")
@@ -28,8 +28,9 @@ class Tuning:
     that the kernel does not allow, as (field, value, reason); exhaustive: all legal plans that the
     models do not rule out were measured; complete: none was left out for want of time; about:
     kernel, device, sizes, date and versions; path: of the entry in the store, if it could be
-    written; note: what else might be worth doing. structure, default_structure: that sources are
-    found through, for a kernel over a search, as `search.tuning.Configuration` writes them.
+    written; note: what else might be worth doing; untried: how many plans were next when the time
+    was up. structure, default_structure: that sources are found through, for a kernel over a
+    search, as `search.tuning.Configuration` writes them.
     """
 
     plan: CompletePlan
@@ -43,6 +44,7 @@ class Tuning:
     about: Mapping[str, Any]
     path: Path | None = None
     note: str = ""
+    untried: int = 0
     structure: str = ""
     default_structure: str = ""
 
@@ -136,14 +138,16 @@ class Tuning:
             else "a search along the axes of the space"
         )
         how = "structures, then plans over the fastest" if self.structure else how
-        how = how if self.complete else "the time ran out: a larger seconds= tries more"
+        how = how if self.complete else self._out_of_time()
         default = (
             f"{self.default_structure} with the default plan"
             if self.structure
             else "the default plan"
         )
         best = (
-            f"{default} is the best"
+            f"{default}, with which nothing was compared"
+            if len(self.measured) == 1 and not self.complete
+            else f"{default} is the best"
             if (self.plan, self.structure) == (self.default, self.default_structure)
             else f"{self.factor:.2f} times as fast as {default}: {self.trials[0].short()}"
         )
@@ -151,6 +155,13 @@ class Tuning:
         plans = "plan" if len(self.measured) == 1 else "plans"
         counts = f"{len(self.measured)} {plans} measured in {self.about['elapsed']:.1f} s ({how})"
         return [best, counts, *kept, *([self.note] if self.note else [])]
+
+    def _out_of_time(self) -> str:
+        tried = len(self.measured) + sum(t.status in ("failed", "wrong") for t in self.failed)
+        left = f", {tried} of {tried + self.untried} plans tried" if self.untried else ""
+        slow = self.default_seconds > SLOW_SHARE * self.about["elapsed"]
+        launch = f"a launch takes {duration(self.default_seconds)}{left}: " if slow else ""
+        return f"{launch}the time ran out: a larger seconds= tries more"
 
     def _share(self, trial: Trial) -> str:
         return "" if not trial.seconds else f"{self.default_seconds / trial.seconds:.2f}"
@@ -202,4 +213,5 @@ def tuning_of(
         log["about"],
         path,
         log["note"],
+        log.get("untried", 0),
     )

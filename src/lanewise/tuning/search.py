@@ -202,7 +202,7 @@ class _Search:
         while waiting:
             size = self._affordable()
             if size == 0:
-                self.race.complete = False
+                self.race.out_of_time(len(waiting))
                 return
             batch, waiting = waiting[:size], waiting[size:]
             self._report(doing)
@@ -216,11 +216,13 @@ class _Search:
         """How many plans the time left allows, by what the ones before took."""
         left, most = self.race.time_left(), self.race.measurer.compilers
         # before any was compiled: at least this
-        each = (ROUNDS + 2) * self.race.scores[self.space.default]
+        each = (1 if self.race.slow else ROUNDS + 2) * self.race.scores[self.space.default]
         if self.compiled:
             most, each = 4 * most, self.spent / self.compiled
         if left <= 0:
             return 0
+        if self.race.slow:  # the measurer looks at the clock before each
+            return max(1, min(most, int(left / each)))
         return int(min(most, left / each)) if each > 0 else most
 
     def _trial(self, plan: CompletePlan) -> Trial:

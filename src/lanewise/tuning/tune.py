@@ -19,7 +19,7 @@ from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import KernelMeasurer
-from lanewise.tuning.race import ROUNDS, C, Measurer, Outcome
+from lanewise.tuning.race import ROUNDS, C, FirstRun, Measurer, Outcome
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import Examined, Family, KernelSpace, Space, make_estimator
@@ -85,6 +85,7 @@ def tune_space(
         "note": job.advise(),
         "families": families_to(space.families),
         "exhaustive": outcome.exhaustive,
+        "untried": outcome.untried,
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in outcome.trials.values()],
     }
@@ -156,7 +157,8 @@ class RecordedMeasurer(Generic[C]):
     def __init__(self, recording: Mapping[C, Trial]) -> None:
         self._recording = recording
 
-    def prepare(self, plans: Sequence[C]) -> dict[C, Failure | None]:
+    def prepare(self, plans: Sequence[C], until: float = math.inf) -> dict[C, Failure | None]:
+        del until
         return {p: self._failure(p) for p in plans}
 
     def _failure(self, plan: C) -> Failure | None:
@@ -166,8 +168,19 @@ class RecordedMeasurer(Generic[C]):
         # A plan that was timed and then gave other bits fails again in `confirm`.
         return None if trial.score is not None else Failure(trial.status, trial.reason)
 
-    def measure(self, plans: Sequence[C], rounds: int) -> dict[C, list[float]]:
-        return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
+    def first(self, plan: C) -> FirstRun:
+        del plan
+        return FirstRun()
+
+    def measure(
+        self, plans: Sequence[C], rounds: int, until: float = math.inf
+    ) -> dict[C, list[float]]:
+        del until
+        if rounds < ROUNDS:
+            return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
+        # how often a plan was timed at last decides how much faster it has to be
+        trials = {p: self._recording[p] for p in plans}
+        return {p: [self._time(t, rounds)] * max(1, len(t.samples)) for p, t in trials.items()}
 
     def _time(self, trial: Trial, rounds: int) -> float:
         seconds = trial.score if rounds < ROUNDS else trial.seconds

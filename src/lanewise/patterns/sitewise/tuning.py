@@ -38,6 +38,7 @@ from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError
 from lanewise.tuning.first_run import check_finite, run_in_time
 from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns, misfit
+from lanewise.tuning.race import FirstRun
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space
 
@@ -184,6 +185,7 @@ class _Ready:
     steps: list[Callable[[], None]]
     bits: bytes
     once: float
+    whole: float
     watch: Stopwatch | None = None
 
 
@@ -208,7 +210,9 @@ class StepMeasurer:
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
 
-    def prepare(self, plans: Sequence[CompletePlan]) -> dict[CompletePlan, Failure | None]:
+    def prepare(
+        self, plans: Sequence[CompletePlan], until: float = inf
+    ) -> dict[CompletePlan, Failure | None]:
         found: dict[CompletePlan, Failure | None] = {}
         if self._expected is None:
             first, *plans = plans
@@ -219,7 +223,11 @@ class StepMeasurer:
                 begin()
             found[first] = None
         with on(self._job.device):
-            return found | {p: self._check(p) for p in plans}
+            return found | {p: self._check(p) for p in plans if self.elapsed() <= until}
+
+    def first(self, plan: CompletePlan) -> FirstRun:
+        ready = self._ready[plan]
+        return FirstRun(ready.once, ready.whole)
 
     def _on_device(self, run: Callable[[], None]) -> None:
         if self._rest is not None:
@@ -263,10 +271,14 @@ class StepMeasurer:
 
     def _first_run(self, plan: CompletePlan) -> _Ready:
         steps = self._bound(plan)
-        self._take(steps)  # which compiles what is compiled at a first call
+        self._reset()
+        for step in steps:  # which compiles what is compiled at a first call
+            step()
+        self._finish()
         start = time.perf_counter()
         bits = self._take(steps)
-        return _Ready(steps, bits, (time.perf_counter() - start) / (ROUNDS * len(steps)))
+        whole = time.perf_counter() - start
+        return _Ready(steps, bits, whole / (ROUNDS * len(steps)), whole * (ROUNDS + 1) / ROUNDS)
 
     def _bound(self, plan: CompletePlan) -> list[Callable[[], None]]:
         """The steps of a cycle, each with what comes behind it."""
@@ -300,10 +312,16 @@ class StepMeasurer:
         self._finish()
 
     def measure(
-        self, plans: Sequence[CompletePlan], rounds: int
+        self, plans: Sequence[CompletePlan], rounds: int, until: float = inf
     ) -> dict[CompletePlan, list[float]]:
         with on(self._job.device):
-            return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
+            return in_turns(
+                {p: self._watch(self._ready[p]) for p in plans},
+                rounds,
+                self._reset,
+                once=self._ready[plans[0]].once,
+                is_over=lambda: self.elapsed() > until,
+            )
 
     def _watch(self, ready: _Ready) -> Stopwatch:
         if ready.watch is None:

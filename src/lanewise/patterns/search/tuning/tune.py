@@ -28,12 +28,13 @@ from lanewise.runtime.timing import Stopwatch
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.first_run import check_finite, run_in_time
 from lanewise.tuning.job import POISON, HostArray
-from lanewise.tuning.measure import LONG, OTHER_BITS, attempted, in_turns
-from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
+from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns
+from lanewise.tuning.race import LONG, ROUNDS, SLOW, FirstRun, Measurer, Outcome, Race
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.search import Progress
 from lanewise.tuning.tune import RecordedMeasurer, about_of, time_limit
 
+SECOND_SHARE = 0.05  # of the time: a first run that takes less is run again, loaded and compiled
 LEAST = 0.02  # seconds that one timing takes, however short the call
 
 
@@ -113,9 +114,10 @@ def _add(race: Race[Choice], choices: Iterable[Choice], begin: Callable[[Choice]
     for choice in choices:
         if choice in race.trials:
             continue
-        if race.time_left() <= ROUNDS * (len(ready) + 1) * max(race.scores[race.best], LEAST):
-            race.complete = False
-            break
+        kept = 0 if race.slow else ROUNDS * (len(ready) + 1)
+        if race.time_left() <= kept * max(race.scores[race.best], LEAST):
+            race.out_of_time(1)
+            continue
         begin(choice)
         ready += race.prepare({choice: _trial(choice)})
     race.time(ready)
@@ -134,6 +136,7 @@ def _entry(outcome: Outcome[Choice], space: SearchSpace, about: Mapping[str, Any
         "default_structure": str(default.configuration),
         "structures": [str(c.configuration) for c in space.structures],
         "axes": {n: list(v) for n, v in space.axes.items()},
+        "untried": outcome.untried,
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in outcome.trials.values()],
     }
@@ -164,6 +167,7 @@ def _search_report(
         log["about"],
         path,
         log["note"],
+        log.get("untried", 0),
         str(outcome.best.configuration),
         str(outcome.default.configuration),
     )
@@ -183,6 +187,8 @@ class _Ready:
     call: Call
     bits: list[bytes]
     watch: Stopwatch
+    first: FirstRun
+    once: float
 
 
 class CallMeasurer:
@@ -203,14 +209,19 @@ class CallMeasurer:
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
 
-    def prepare(self, plans: Sequence[Choice]) -> dict[Choice, Failure | None]:
+    def prepare(
+        self, plans: Sequence[Choice], until: float = math.inf
+    ) -> dict[Choice, Failure | None]:
         """The errors of the first choice of all are the caller's."""
         found: dict[Choice, Failure | None] = {}
         if self._expected is None:
             first, *plans = plans
             found[first] = self._begin(first)
         with on(self._job.device):
-            return found | {c: self._check(c) for c in plans}
+            return found | {c: self._check(c) for c in plans if self.elapsed() <= until}
+
+    def first(self, plan: Choice) -> FirstRun:
+        return self._ready[plan].first
 
     def _begin(self, default: Choice) -> None:
         """The first run, which may never end."""
@@ -266,12 +277,16 @@ class CallMeasurer:
         """The results, which none but the call may have written; a second run that is warm tells
         how often to repeat it.
         """
+        began = time.perf_counter()
         once, results = self._run(call)
-        if once < LONG:
-            once = min(once, self._run(call)[0])
+        whole = time.perf_counter() - began
+        if once < LONG or once < SECOND_SHARE * self._limit < math.inf:
+            again = self._run(call)[0]
+            whole, once = whole - max(0.0, once - again), min(once, again)
+        first = FirstRun(once, whole)
         waits = isinstance(call.launch, SearchedLaunch) and call.launch.waits
         watch = get_device(self._job.device).stopwatch([call.launch], once, waits=waits)
-        self._ready[choice] = _Ready(call, [a.tobytes() for a in results], watch)
+        self._ready[choice] = _Ready(call, [a.tobytes() for a in results], watch, first, once)
         return results
 
     def _run(self, call: Call) -> tuple[float, list[HostArray]]:
@@ -283,9 +298,16 @@ class CallMeasurer:
         self._finish()
         return time.perf_counter() - start, [np.array(to_host(r)) for r in call.results]
 
-    def measure(self, plans: Sequence[Choice], rounds: int) -> dict[Choice, list[float]]:
+    def measure(
+        self, plans: Sequence[Choice], rounds: int, until: float = math.inf
+    ) -> dict[Choice, list[float]]:
         with on(self._job.device):
-            return in_turns({c: self._ready[c].watch for c in plans}, rounds)
+            return in_turns(
+                {c: self._ready[c].watch for c in plans},
+                rounds,
+                once=self._ready[plans[0]].once,
+                is_over=lambda: self.elapsed() > until,
+            )
 
     def confirm(self, plan: Choice) -> Failure | None:
         ready = self._ready[plan]
