@@ -15,7 +15,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.runtime.host_device import HostDevice
-from lanewise.tuning.first_run import check_finite, run_in_time
+from lanewise.tuning.first_run import SLOWEST, check_copying, check_finite, copying_rate, run_in_time
 
 
 @lw.threadwise
@@ -148,6 +148,7 @@ KERNELS = """
         "measured": lambda seconds: measured(seconds),
         "flow": lambda **k: flow.tune(sites, rate=1.0, **k),
     }}
+    begun = time.perf_counter()
     try:
         print(calls["{call}"](seconds={seconds}))
     except lw.LanewiseError as error:
@@ -221,6 +222,11 @@ def grow(g: Grain, by: lw.f32):
     g.size += by
 
 
+@lw.stencil(lw.D2Q5)
+def spread(u: lw.Field[lw.f32]) -> lw.f32:
+    return u[0] * 0.5 + u[1] * 0.25 + u[2] * 0.25
+
+
 def little(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     monkeypatch.setattr(HostDevice, "free_memory", lambda _: free)
     monkeypatch.setattr(HostDevice, "asks_from", property(lambda _: 0))
@@ -251,3 +257,64 @@ def test_copies_that_fit_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     a, r = np.ones(1000, np.float32), np.empty(1000, np.float32)
     little(monkeypatch, 8_000)
     assert roots.tune(a, r, grid=(1000,), seconds=0.3).factor >= 1
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, rate: float, slowest: float = 1.0) -> None:
+    monkeypatch.setattr("lanewise.tuning.first_run.copying_rate", lambda: rate)
+    monkeypatch.setattr("lanewise.tuning.first_run.SLOWEST", slowest)
+
+
+def test_copies_that_take_longer_than_tuning_may_are_refused_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of every pattern: what it would copy of its arrays and results, at the rate of the machine."""
+    a, r = np.ones(1000, np.float32), np.empty(1000, np.float32)
+    grains = Grain.zeros(1000, layout=lw.SoA())
+    grains.size = 1.0
+    fields = spread.sites((10, 10), u=np.ones((10, 10), np.float32))
+    near = pull.using(search=lw.Neighbors(radius=0.2, position="place"))
+    cases = [
+        (lambda: roots.tune(a, r, grid=(1000,), seconds=3), "roots", 8_000, 3),
+        (lambda: pull.tune(grains, grains, seconds=3), "pull", 12_000, 3),
+        (lambda: near.tune(grains, grains, seconds=3), "pull", 12_000, 3),
+        (lambda: grow.tune(grains, by=1.0, seconds=3), "grow", grains.nbytes, 3),
+        (lambda: spread.tune(fields, seconds=3), "spread", sum(c.data.nbytes for c in fields.copies), 6),
+    ]
+    for tune, name, nbytes, times in cases:
+        needed = 12.0
+        slowly(monkeypatch, times * nbytes / needed)
+        said = (
+            f"{name} cannot be tuned in 3 s: before any plan is compared it copies {nbytes:,} bytes {times} times, "
+            "about 12 s at the rate of this machine; tune with fewer elements, or with seconds=48 or more"
+        )
+        with pytest.raises(lw.LanewiseError, match="^" + re.escape(said) + "$"):
+            tune()
+
+
+def test_an_explanation_does_not_measure_what_it_has_no_time_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    grains = Grain.zeros(1000, layout=lw.SoA())
+    compiled = grow.compile(grains, by=1.0)
+    slowly(monkeypatch, 1.0)
+    with pytest.raises(
+        lw.LanewiseError, match=r"^grow cannot be tuned in [\d.]+ s: before any plan is compared it copies"
+    ):
+        compiled.explain(measure=True)
+
+
+def test_the_rate_is_that_of_this_machine() -> None:
+    assert SLOWEST < copying_rate() < 1e12
+    check_copying("k", 10**6, 1.0)
+
+
+LONG_LAUNCH = "for k in range(100000): s = lw.sin(s) + 0.5"
+OUT_OF_TIME = r"no plan can be compared with the default plan in \S+ s: a launch takes|its first run has not ended after|\d+ plans? measured in"
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_pattern_continues_long_after_its_time(tmp_path: Path, call: str) -> None:
+    """A launch takes a large part of the time: tuning ends near it, or says that nothing can be compared."""
+    after = 'print("took", time.perf_counter() - begun)'
+    found = said(tmp_path, call, LONG_LAUNCH, seconds=4.0, after=after, within=120)
+    assert re.search(OUT_OF_TIME, found), found
+    took = float(found.rpartition("took ")[2])
+    assert took < 4.0 + 8.0, found  # a run that had begun and the compiler, on a busy machine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import turns_of
-from lanewise.language.types import I64
+from lanewise.language.types import I64, ValueType
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Tunable
 from lanewise.launch.support import layouts_of, machine_of, value_type
@@ -32,7 +32,7 @@ def tuning_job(
     adopt: Callable[[Plan, Hashable, CompletePlan], None],
 ) -> Job:
     """What tuning measures for a call. adopt: called with the fastest plan."""
-    from lanewise.facade import Job, Workload, check_tunable, make_workload
+    from lanewise.facade import Job, Workload, bytes_copied, check_tunable, make_workload
 
     if arguments.buckets is not None and plan is None:
         raise ArgumentError(
@@ -54,19 +54,19 @@ def tuning_job(
     if arguments.tests is not None and arguments.tests.within:
         arrays[OUTSIDE] = array_module(device).empty(count, I64.dtype), I64
 
-    def workload(*, fresh: bool = not function.skeleton.pattern.over_pairs) -> Workload:
+    apart = not function.skeleton.pattern.over_pairs
+
+    def results() -> tuple[list[tuple[str, ValueType]], int]:
         made = function.results(arguments)
-        results = [(r.name, r.kind) for r in made]
+        return [(r.name, r.kind) for r in made], made[0].count if made else count
+
+    def workload(*, fresh: bool = apart) -> Workload:
         return make_workload(
-            reference,
-            arguments.records,
-            arrays,
-            results,
-            made[0].count if made else count,
-            environment,
-            arguments.device,
-            fresh=fresh,
+            reference, arguments.records, arrays, *results(), environment, device, fresh=fresh
         )
+
+    def copied() -> int:
+        return bytes_copied(reference, arguments.records, arrays, *results(), device, fresh=apart)
 
     specialisation = specialisation_of(function, arguments)
     turns = {turns_of(n): often for n, often in counted_turns(function, arguments).items()}
@@ -84,6 +84,7 @@ def tuning_job(
         lambda: workload(fresh=True),
         lambda best: adopt(requested, specialisation, best),
         lambda: function.skeleton.advise(arguments, kernel),
+        copied,
     )
 
 

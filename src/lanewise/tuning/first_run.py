@@ -1,9 +1,11 @@
-"""The first run of what is tuned: that it ends, and that its results tell right plans from wrong
-ones.
+"""The first run of what is tuned: that its copies are made in time, that it ends, and that its
+results tell right plans from wrong ones.
 """
 
 from __future__ import annotations
 
+import math
+import mmap
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +18,9 @@ from lanewise.support.errors import LanewiseError
 R = TypeVar("R")
 
 STEP = 0.1  # seconds after which Ctrl-C is heard
+COPIES = 3  # of what a kernel changes: to run on, of what it gave, and of the bytes of that
+SLOWEST = 50e6  # bytes a second: no host copies more slowly
+SAMPLE = 1 << 24  # bytes
 
 
 def run_in_time(
@@ -66,6 +71,30 @@ def run_in_time(
 
 def _nothing() -> None:
     """What is to do at the end of a run that leaves nothing behind."""
+
+
+def check_copying(name: str, nbytes: int, seconds: float, times: int = COPIES) -> None:
+    """Raises `LanewiseError` where copying this, so many times, takes longer than tuning may."""
+    if times * nbytes <= SLOWEST * seconds:
+        return
+    needed = times * nbytes / copying_rate()
+    if needed > seconds:
+        raise LanewiseError(
+            f"{name} cannot be tuned in {seconds:.3g} s: before any plan is compared it copies "
+            f"{nbytes:,} bytes {times} times, about {needed:.3g} s at the rate of this machine; "
+            f"tune with fewer elements, or with seconds={math.ceil(4 * needed)} or more"
+        )
+
+
+def copying_rate() -> float:
+    """Bytes a second that the host copies to memory that it has not used yet."""
+    source, best = np.ones(SAMPLE, np.uint8), 0.0
+    for _ in range(3):
+        target = np.frombuffer(mmap.mmap(-1, SAMPLE), np.uint8)
+        start = time.perf_counter()
+        target[...] = source
+        best = max(best, SAMPLE / (time.perf_counter() - start))
+    return best
 
 
 def check_finite(name: str, results: Sequence[np.ndarray[Any, Any]]) -> None:

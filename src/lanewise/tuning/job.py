@@ -72,7 +72,7 @@ class Job:
     IR name; requested: the fields that the caller fixes; workload: makes one more set of arrays;
     copies: makes one that shares nothing with the caller's; adopt: called with the plan that was
     chosen, so that later calls in this process use it; advise: what could help besides a plan, or
-    nothing.
+    nothing; copied: bytes of the copies and results of a set.
     """
 
     name: str
@@ -88,6 +88,7 @@ class Job:
     copies: Callable[[], Workload]
     adopt: Callable[[CompletePlan], None]
     advise: Callable[[], str] = lambda: ""
+    copied: Callable[[], int] = lambda: 0
 
     @property
     def kind(self) -> str:
@@ -140,8 +141,7 @@ def make_workload(
     """
     written = {a.name for a in reference.arrays if a.written}
     named = list(results)
-    copied = {n: r for n, r in records.items() if fresh or n in written}
-    held = {n: a for n, (a, _) in arrays.items() if fresh}
+    copied, held = _copied(reference, records, arrays, fresh)
     require_together(
         f"measuring {reference.name}", _needs(copied, held, named, count, device), REMEDY
     )
@@ -186,6 +186,33 @@ def make_workload(
             copy_whole(copy, other(original, np.ascontiguousarray(to_host(original))))
 
     return Workload(bound, environment, read, reset, move)
+
+
+def bytes_copied(
+    reference: ir.Kernel,
+    records: Mapping[str, RecordArray],
+    arrays: Mapping[str, tuple[Any, ValueType]],
+    results: Iterable[tuple[str, ValueType]],
+    count: int,
+    device: str,
+    *,
+    fresh: bool,
+) -> int:
+    """The bytes of what `make_workload` makes."""
+    copied, held = _copied(reference, records, arrays, fresh)
+    return sum(need.nbytes for need in _needs(copied, held, results, count, device))
+
+
+def _copied(
+    reference: ir.Kernel,
+    records: Mapping[str, RecordArray],
+    arrays: Mapping[str, tuple[Any, ValueType]],
+    fresh: bool,
+) -> tuple[dict[str, RecordArray], dict[str, Any]]:
+    """Records and arrays that a workload has copies of."""
+    written = {a.name for a in reference.arrays if a.written}
+    copied = {n: r for n, r in records.items() if fresh or n in written}
+    return copied, {n: a for n, (a, _) in arrays.items() if fresh}
 
 
 def _needs(

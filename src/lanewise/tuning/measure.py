@@ -37,7 +37,7 @@ from lanewise.tuning.compare import (
     terms,
     tolerance,
 )  # fmt: skip
-from lanewise.tuning.first_run import check_finite, run_in_time
+from lanewise.tuning.first_run import check_copying, check_finite, run_in_time
 from lanewise.tuning.job import HostArray, Job, Workload
 from lanewise.tuning.race import LONG, FirstRun
 
@@ -83,6 +83,8 @@ class KernelMeasurer:
         self._job, self._device, self._limit = job, get_device(job.device), limit
         self.compilers = min(MOST_COMPILERS, self._device.compilers())
         self._began = time.perf_counter()
+        if limit < inf:
+            check_copying(job.name, job.copied(), limit)
         with self._device.use():
             self._workloads: list[Workload] = [job.workload()]
         self._ready: dict[CompletePlan, _Ready] = {}
@@ -149,7 +151,7 @@ class KernelMeasurer:
             return 1  # each element is used again and again within one call
         size, cache = self._workloads[0].nbytes, device_model(self._job.device).l2_bytes
         affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
-        # what a call finds in a cache is nothing beside a long call, and what is copied and run on
+        # what a call finds in a cache matters little to a long call, and what is copied and run on
         # every set takes time
         quick = min(ROTATION / self._again(first), COPYING_SHARE * self._limit / first.whole)
         most = int(min(quick, MOST_COPIES))
@@ -344,7 +346,7 @@ def in_turns(
     once: what the first takes, as far as it is known; is_over: asked before all but its first time.
     """
     times: dict[C, list[float]] = {c: [] for c in watches}
-    if once < 10 * AWAKE:  # what takes longer is awake for most of its own time
+    if once < 10 * AWAKE:  # what takes longer wakes the clock while it is timed
         _wake(next(iter(watches.values())))
     for turn in range(rounds):
         reset()

@@ -270,6 +270,9 @@ class Race(Generic[C]):
         time.
         """
         once = sum(max(self.scores[p], 0.02) for p in finalists)
+        if self.slow:  # each round begins from the first state
+            first = self.measurer.first(self.default)
+            once += first.whole - first.call
         affordable = int(min(FINAL_ROUNDS, (self.limit - self.measurer.elapsed()) / once))
         if self.slow and (affordable < 1 or len(finalists) == 1):
             return 0

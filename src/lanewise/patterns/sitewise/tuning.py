@@ -36,7 +36,7 @@ from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.programs import repeat
 from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError
-from lanewise.tuning.first_run import check_finite, run_in_time
+from lanewise.tuning.first_run import check_copying, check_finite, run_in_time
 from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns, misfit
 from lanewise.tuning.race import FirstRun
 from lanewise.tuning.space import Examined, Family
@@ -51,6 +51,7 @@ AXES = {"cuda": ("targets", "block", "branches", "min_blocks"), "cpu": ("vector_
 # smaller ones leave a multiprocessor half empty, larger ones have no registers
 BLOCKS = (64, 128, 256, 512)
 MIN_BLOCKS = (0, 4)
+COPIES = 6  # of what sites hold: to give back, to begin from, with noise, of results, and as bytes
 NOISE = 1e-4  # on what sites hold, so that all of it counts when results are compared
 ROUNDS = 2  # cycles of steps before anything is measured, and between two looks at the bits
 
@@ -105,6 +106,8 @@ def tune_sites(
     Raises `ArgumentError` for a time that is no positive number.
     """
     limit = time_limit(job.kind, seconds)
+    arrays = [*(c.data for c in job.sites.copies), *job.sites.outflow.values()]
+    check_copying(job.name, sum(int(a.nbytes) for a in arrays), limit, COPIES)
     with at_rest(job) as rest:
         return tune_space(job, SiteSpace(job), StepMeasurer(job, limit, rest), limit, progress)
 

@@ -26,7 +26,7 @@ from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import on, to_host
 from lanewise.runtime.timing import Stopwatch
 from lanewise.tuning.compare import difference, margins, tolerance
-from lanewise.tuning.first_run import check_finite, run_in_time
+from lanewise.tuning.first_run import check_copying, check_finite, run_in_time
 from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns
 from lanewise.tuning.race import LONG, ROUNDS, SLOW, FirstRun, Measurer, Outcome, Race
@@ -239,6 +239,9 @@ class CallMeasurer:
 
     def _start(self, default: Choice) -> None:
         call = self._job.bind(default)
+        if self._limit < math.inf:
+            nbytes = sum(int(r.nbytes) for r in call.results)
+            check_copying(self._job.name, nbytes, self._limit)
         reference = call.compiled.reference
         self._tolerance = (
             tolerance(reference)
