@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.value_numbering import NotNumbered
@@ -156,6 +159,17 @@ def test_mathematics(name: str, mode: str) -> None:
         ("pow", (0.0, 0.0), (0.0, 0.0)),
         ("pow", (0.0, 2.0), (0.0, 0.0)),
         ("floor", (1.0,), (0.0,)),
+        ("pow", (0.0, -1.0), (-math.inf, -math.inf)),
+        ("log", (0.0,), (math.inf,)),
+        ("log2", (0.0,), (math.inf,)),
+        ("log10", (0.0,), (math.inf,)),
+        ("log1p", (-1.0,), (math.inf,)),
+        ("rsqrt", (0.0,), (-math.inf,)),
+        ("cbrt", (0.0,), (math.inf,)),
+        ("asin", (1.0,), (math.inf,)),
+        ("acos", (-1.0,), (-math.inf,)),
+        ("sqrt", (math.inf,), (0.0,)),
+        ("log", (math.inf,), (0.0,)),
     ],
 )
 def test_kinks(name: str, arguments: tuple[float, ...], wanted: tuple[float, ...]) -> None:
@@ -164,6 +178,74 @@ def test_kinks(name: str, arguments: tuple[float, ...], wanted: tuple[float, ...
     maker = Maker(f, "gradient", asked, Cotangents((None,)), None)
     for g in (maker.reverse(), maker.forward()):
         assert tuple(value(g, dict(zip("xyz", arguments, strict=False)))) == wanted
+
+
+OF_ONE = sorted(n for n in DIFFERENTIABLE - {"gamma"} if len(of_intrinsic(n).parameters) == 1)
+OF_MORE = sorted(DIFFERENTIABLE - {"gamma"} - set(OF_ONE))
+# with domains; those of all numbers have no finite argument without a value
+PARTIAL = {"acos", "asin", "log", "log10", "log1p", "log2", "pow", "rsqrt", "sqrt"}
+numbers = st.floats(-8.0, 8.0) | st.sampled_from([-3.0, -1.0, -0.5, -1e-300, -0.0, 0.0, 0.5, 1.0, 1e-300])
+
+
+@pytest.mark.parametrize("name", OF_ONE + OF_MORE)
+@given(data=st.data())
+def test_no_number_has_a_derivative_that_is_one(name: str, data: st.DataObject) -> None:
+    """Outside the domain of a function its value is NaN, and so are its derivatives, in both modes."""
+    f = of_intrinsic(name)
+    asked = tuple(GradientValue((p.name,), t.F64) for p in f.parameters)
+    some = numbers | st.sampled_from([-math.inf, math.inf]) if name in OF_ONE else numbers
+    arguments = {p.name: data.draw(some) for p in f.parameters}
+    maker = Maker(f, "gradient", asked, Cotangents((None,)), None)
+    with np.errstate(all="ignore"):
+        undefined = np.isnan(value(f, arguments)[0])
+        assert not undefined or name in PARTIAL or np.isinf(list(arguments.values())).any()
+        for g in (maker.reverse(), maker.forward()):
+            found = np.array(value(g, arguments))
+            assert not undefined or np.isnan(found).all(), (arguments, found)
+
+
+class Sample(lw.Record):
+    m: lw.f32
+    kind: lw.i32
+
+
+@lw.elementwise
+def of_masses(a: Sample) -> lw.f32:
+    m = a.m
+    r = m * 0.0
+    if a.kind == 0:
+        r = lw.sqrt(-m)
+    elif a.kind == 1:
+        r = lw.log(-m)
+    elif a.kind == 2:
+        r = lw.log1p(-m - 1.0)
+    elif a.kind == 3:
+        r = lw.pow(-m, 0.5)
+    elif a.kind == 4:
+        r = lw.asin(m + 1.0)
+    elif a.kind == 5:
+        r = lw.rsqrt(-m)
+    elif a.kind == 6:
+        r = lw.hypot(m, lw.sqrt(-m))
+    elif a.kind == 7:
+        r = lw.select(m > 0.0, m * m, lw.sqrt(m) + lw.log(m))
+    elif a.kind == 8:
+        r = lw.select(m < 0.0, lw.sqrt(-m) + lw.log(-m), m * m)
+    return r
+
+
+@pytest.mark.parametrize("device", ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_no_number_has_a_derivative_that_is_one_in_kernels(device: str) -> None:
+    """A side of a selection that is not taken still adds nothing."""
+    m = np.tile(np.array([1.0, 2.5, 0.25], np.float32), 9)
+    kinds = np.repeat(np.arange(9, dtype=np.int32), 3)
+    samples = Sample.array(m=m, kind=kinds, device=device)
+    with np.errstate(all="ignore"):
+        values, found = of_masses(samples), of_masses.gradient(wrt="m")(samples)
+    values, found = (x.get() if hasattr(x, "get") else x for x in (values, found))
+    assert np.array_equal(np.isnan(values), kinds < 7)
+    assert np.array_equal(np.isnan(found), kinds < 7)
+    assert np.array_equal(found[kinds >= 7], 2 * m[kinds >= 7])
 
 
 @lw.function

@@ -4,7 +4,9 @@
 Where a function has a kink, one of its subgradients is taken, as PyTorch does: 0 for abs at 0, a
 half for each side where min or max are of equal numbers, 1 at the ends of clamp. The derivative of
 sqrt at 0, which is infinite, is 0, as for PyTorch's norm: so the distance of an element from itself
-adds nothing. Steps (floor, ceil, trunc, comparisons) have the derivative 0.
+adds nothing. Where the function of a number is no number, such as sqrt or log of a negative one, no
+derivative of it is one: log passes on what it computed. Steps (floor, ceil, trunc, comparisons)
+have the derivative 0.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
     # one row for each function: a table, which is read as one
     match intrinsic:
         case "sqrt":
-            return (r.times(r.number(0.5), r.where(">", out, zero, r.divide(one, out), zero)),)
+            return (r.times(r.number(0.5), r.where("!=", out, zero, r.divide(one, out), zero)),)
         case "rsqrt":
             return (r.times(r.number(-0.5), r.times(r.times(out, out), out)),)
         case "cbrt":
@@ -56,13 +58,13 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             slope = 2 / math.sqrt(math.pi) * (1 if intrinsic == "erf" else -1)
             return (r.times(r.number(slope), r.call("exp", r.minus(r.times(x, x)))),)
         case "log1p":
-            return (r.divide(one, r.plus(one, x)),)
+            return (r.where("<", x, r.number(-1), out, r.divide(one, r.plus(one, x))),)
         case "log":
-            return (r.divide(one, x),)
+            return (r.where("<", x, zero, out, r.divide(one, x)),)
         case "log2":
-            return (r.divide(r.number(1 / math.log(2)), x),)
+            return (r.where("<", x, zero, out, r.divide(r.number(1 / math.log(2)), x)),)
         case "log10":
-            return (r.divide(r.number(1 / math.log(10)), x),)
+            return (r.where("<", x, zero, out, r.divide(r.number(1 / math.log(10)), x)),)
         case "sin":
             return (r.call("cos", x),)
         case "cos":
@@ -100,12 +102,12 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             square = r.plus(r.times(x, x), r.times(y, y))
             return r.divide(y, square), r.minus(r.divide(x, square))
         case "hypot":
-            return tuple(r.where(">", out, zero, r.divide(a, out), zero) for a in (x, y))
+            return tuple(r.where("!=", out, zero, r.divide(a, out), zero) for a in (x, y))
         case "pow":
             base = r.times(y, r.call("pow", x, r.less(y, one)))
-            return r.where("==", y, zero, zero, base), r.where(
-                "==", x, zero, zero, r.times(out, r.call("log", x))
-            )
+            slope = r.times(out, r.call("log", x))
+            at_zero = r.where(">=", y, zero, zero, slope)
+            return r.where("==", y, zero, zero, base), r.where("==", x, zero, at_zero, slope)
         case "mix":  # x + (y - x) * z
             return r.less(one, z), z, r.less(y, x)
         case "fma":
