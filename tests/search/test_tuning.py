@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -36,6 +37,7 @@ from lanewise.patterns.search.tuning.tune import CallMeasurer, tune_search
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import StoreWarning, Tuning, replay
+from lanewise.tuning.race import FirstRun
 from tests.search.clouds import Array
 from tests.search.kernels import reference_kernel
 from tests.search.numbered import KINDS, met, numbered
@@ -78,11 +80,19 @@ class MadeUp:
     compilers: int = 1
     released: set[Choice] = field(default_factory=set)
 
-    def prepare(self, plans: Sequence[Choice]) -> dict[Choice, Failure | None]:
-        self.clock += self.compiling * len(plans)
-        return {c: self.fails(c) for c in plans}
+    def prepare(self, plans: Sequence[Choice], until: float = math.inf) -> dict[Choice, Failure | None]:
+        found: dict[Choice, Failure | None] = {}
+        for choice in plans:
+            if self.clock <= until:
+                self.clock += self.compiling + self.seconds(choice)
+                found[choice] = self.fails(choice)
+        return found
 
-    def measure(self, plans: Sequence[Choice], rounds: int) -> dict[Choice, list[float]]:
+    def first(self, plan: Choice) -> FirstRun:
+        return FirstRun(self.seconds(plan), self.seconds(plan))
+
+    def measure(self, plans: Sequence[Choice], rounds: int, until: float = math.inf) -> dict[Choice, list[float]]:
+        del until
         assert not self.released & set(plans), "what was released is measured"
         self.clock += rounds * sum(map(self.seconds, plans))
         return {c: [self.seconds(c)] * rounds for c in plans}
@@ -212,7 +222,7 @@ def test_the_plan_is_tried_on_the_other_structures_too() -> None:
     records = numbered(uniform())
     job = job_of(SEVEN, records, records)
     result = tune_search(
-        job, 60.0, measurer=MadeUp(lambda c: times.get((str(c.configuration), c.plan.vector_bits), 1.0))
+        job, 90.0, measurer=MadeUp(lambda c: times.get((str(c.configuration), c.plan.vector_bits), 1.0))
     )
     assert (result.structure, result.plan.vector_bits, result.factor) == ("DynamicGrid", wide[-1], 2.0)
     assert result.default_structure == "StaticGrid"
@@ -241,10 +251,17 @@ def test_the_plans_of_a_gpu_are_those_of_its_kernels() -> None:
 
 
 def test_slow_calls_keep_to_the_time() -> None:
-    """A call of two seconds: three candidates can be timed three times in 30 s, and no more are prepared."""
+    """Calls of two seconds run once each, as long as the last one ends within 20 s."""
     records = numbered(uniform())
-    result = tune_search(job_of(SEVEN, records, records), 30.0, measurer=MadeUp(lambda c: 2.0, compiling=0.5))
-    assert (result.complete, len(result.trials)) == (False, 4)
+    measurer = MadeUp(lambda c: 2.0, compiling=0.5)
+    result = tune_search(job_of(SEVEN, records, records), 20.0, measurer=measurer)
+    assert (result.complete, len(result.trials)) == (False, 7)
+    assert measurer.clock <= 20.0
+    assert f"a launch takes 2 s, 7 of {7 + result.untried} plans tried: the time ran out" in str(result)
+    with pytest.raises(
+        lw.LanewiseError, match=r"^no plan can be compared with the default plan in 6 s: a launch takes 2 s"
+    ):
+        tune_search(job_of(SEVEN, records, records), 6.0, measurer=MadeUp(lambda c: 2.0, compiling=0.5))
 
 
 # ---------------------------------------------------------------- what is kept
