@@ -89,6 +89,10 @@ def section() -> Iterator[str]:
         f"`tile={host_plans.KEPT}`; if points read the same elements "
         f"`targets={host_plans.SIDE_BY_SIDE}`, if loops write `targets={host_plans.BEHIND}` |"
     )
+    yield (
+        f"| loops of {host_plans.SHORT_NESTED} to {host_plans.SHORT - 1} rounds that write what a "
+        f"loop inside gathers | `slices` {wide}, {2 * wide} or {host_plans.SEVERAL * wide} |"
+    )
     yield from (
         "",
         "Pairs that a CPU computes [side by side](../reductions.md#reductions-of-pairs) have "

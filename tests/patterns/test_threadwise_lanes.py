@@ -358,3 +358,60 @@ def test_of_planes_before_the_last_the_last_row_is_asked_for_too() -> None:
         + a[1:-1, 1:-1, 2:]
     )
     np.testing.assert_allclose(c, sides, rtol=1e-5, atol=1e-5)
+
+
+@lw.threadwise
+def distances(y: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
+    for x in range(b.shape[1]):
+        s = 0.0
+        for k in range(a.shape[1]):
+            s += abs(a[y, k] - b[k, x])
+        r[y, x] = s
+
+
+@lw.threadwise
+def distances_f64(y: lw.index, a: lw.Array2[lw.f64], b: lw.Array2[lw.f64], r: lw.Array2[lw.f64]):
+    for x in range(b.shape[1]):
+        s = lw.f64(0.0)
+        for k in range(a.shape[1]):
+            s += abs(a[y, k] - b[k, x])
+        r[y, x] = s
+
+
+@lw.threadwise
+def doubles(y: lw.index, b: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
+    for x in range(b.shape[1]):
+        r[y, x] = b[y, x] * 2.0
+
+
+@pytest.mark.parametrize(("kernel", "kind", "widest"), [(distances, "f4", 64), (distances_f64, "f8", 32)])
+@pytest.mark.parametrize("bits", [512, 256])
+def test_short_loops_that_write_what_a_loop_inside_gathers_are_shared(
+    kernel: Any, kind: str, widest: int, bits: int
+) -> None:
+    """The fewest lanes that hold all rounds: a pass over them costs the loop inside, once for all of its rounds."""
+    machine, widest = Machine("cpu", 2, bits), widest * bits // 512
+    for columns in (3, 7, 8, 9, 16, 17, 32, 33, 53, 63):
+        a, b, r = np.zeros((100, 70), kind), np.zeros((70, columns), kind), np.zeros((100, columns), kind)
+        found = kernel.compile(a, b, r, grid=100, plan=Plan(across=0))
+        environment = {p.name: int(found.environment[p.name]) for p in found.reference.counts}
+        work = describe_work(found.reference, 100, CPU).at(environment, 100)
+        slices = complete_plan(Plan(), machine, work).slices
+        if columns < 8:
+            assert slices == 1
+        else:
+            assert slices == widest or slices >= columns
+            assert slices <= max(columns * 2 - 1, bits // 8 // np.dtype(kind).itemsize)
+
+
+def test_rounds_in_lanes_add_in_the_order_of_the_loop() -> None:
+    rng = np.random.default_rng(5)
+    for columns in (8, 16, 31, 53):
+        a, b = rng.random((9, 40), np.float32), rng.random((40, columns), np.float32)
+        r, wanted = np.empty((9, columns), np.float32), np.zeros((9, columns), np.float32)
+        for k in range(40):
+            wanted += np.abs(a[:, k, None] - b[k])
+        distances(a, b, r, grid=9)
+        assert np.array_equal(r, wanted)
+    short = np.zeros((9, 53), np.float32)
+    assert doubles.compile(short, short.copy(), grid=9).plan.slices == 1  # nothing inside is worth a pass

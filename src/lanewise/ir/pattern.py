@@ -54,7 +54,8 @@ class Rounds:
     reads in several loops. wide: whether these begin at multiples of 16 bytes. divided: parts of
     them can run in their own blocks. alone: there is one point, which sums over an index space.
     reused: several points read the same elements in them. panels: they are those of a recurrence,
-    which panels of them shorten. running: they read what was gathered so far. count: `of` a call.
+    which panels of them shorten. running: they read what was gathered so far. nested: each of them
+    writes, behind a loop. count: `of` a call.
     """
 
     of: Callable[[Mapping[str, Any]], int]
@@ -66,6 +67,7 @@ class Rounds:
     reused: bool = False
     panels: bool = False
     running: bool = False
+    nested: bool = False
     count: int = 0
 
     def at(self, environment: Mapping[str, Any]) -> Rounds:

@@ -38,6 +38,7 @@ from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
+SHORT_NESTED = 8  # the same, if each of them has a loop inside and writes what that gathers
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
 # Bytes of a row of squares in a tile of a core's own: a page, behind which nothing is fetched
 # ahead; or half of one.
@@ -109,12 +110,26 @@ def host_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
         enough = work.targets >= points * machine.multiprocessors * WAVES
         if plan.slices > 1 and plan.targets == BEHIND:
             return rounds > OVERLAPPED and enough and is_even(BEHIND)
+        if plan.slices > 1 and shared and shared.nested and rounds < SHORT:
+            return rounds >= SHORT_NESTED and suggestion == _holding(rounds, bits, work)
         if plan.slices > 1:
             return rounds >= SHORT and (enough or plan.targets == 1)
         return enough or (plan.targets == 1 and plan.rows in (1, plan.across))
 
     chosen = work.suggested and work.suggested.first(fits)
     return chosen.filled(NEUTRAL) if chosen else NEUTRAL
+
+
+def _holding(rounds: int, bits: int, work: Work) -> Plan | None:
+    """The plan whose lanes are the fewest that hold all rounds, or the most that there are."""
+    plans = [
+        p
+        for p in (work.suggested.plans if work.suggested else ())
+        if (p.vector_bits == 512) == (bits == 512) and p.slices and not (p.targets or p.tile)
+    ]
+    plans.sort(key=lambda p: p.slices or 0)
+    enough = [p for p in plans if (p.slices or 0) >= rounds]
+    return next(iter(enough or plans[-1:]), None)
 
 
 def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
@@ -178,9 +193,10 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
     several = min(SLICES[-1], SEVERAL * count)
     rows = (replace(kept, slices=count, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
     each = (replace(slices, slices=several, tile=KEPT), slices)
+    few = (replace(kept, slices=count), replace(kept, slices=several))
     if writes_rounds(kernel):
         each = tuple(p for base in each for p in (replace(base, targets=BEHIND), base))
-    plans = (*rows, *each)
+    plans = (*rows, *each, *few)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
 

@@ -13,7 +13,7 @@ from lanewise.analysis.recurrences import Recurrence, recurrence
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
-from lanewise.ir.traverse import reads
+from lanewise.ir.traverse import reads, statements
 from lanewise.passes import loop_sharing, loop_splitting, panels, shared_loops
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.patterns.threadwise.totals import POINT
@@ -45,8 +45,13 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
         divided=loop_splitting.legal(reference, 2) is None,
         alone=indices == (POINT,),
         reused=_reused(reference),
+        nested=all(x.stores and _has_loop(x.inner.body) for x in loops.values()),
     )
     return replace(work, rounds=rounds)
+
+
+def _has_loop(body: ir.Block) -> bool:
+    return any(isinstance(s, ir.For) for s in statements(body))
 
 
 def _first(blocked: Recurrence) -> ir.Expression:
