@@ -1,6 +1,7 @@
 """How good default plans are on naive array kernels that nobody chose: the zoo of tests/zoo on a GPU.
 
     python -m bench.zoo [--first 1] [--count 60] [--step 2] [--seeds ...] [--size full] [--seconds 190] [--processes 15]
+Seeds from 100000 on are of tests/zoo/further.py, from 200000 on of tests/zoo/every.py.
 Each kernel runs with its default plan, with those plans of other families that the model thinks best, and
 with a thread for each point. Processes build and compile plans side by side, and take turns at the GPU;
 results are checked against the function itself in float64. Plans are timed in turns, medians of 7; those

@@ -1,7 +1,8 @@
 """Layouts and default plans of kernels over records that nobody chose: the other half of the zoo.
 
     python -m bench.zoo_records [--device cuda] [--first 1] [--count 60] [--step 2] [--size full] [--seconds 190]
-        [--families pairs,searches]
+        [--families pairs,searches] [--seeds ...]
+Seeds from 200000 on are of tests/zoo/record_forms.py.
 Each kernel runs with its default plan over records in every layout, over records whose layout is left open
 ("auto"), and with the plan that tune() finds. Results of the default are checked against the function itself
 in float64. Processes compile side by side and take turns at the device; calls are timed in turns, medians of 7.
@@ -156,7 +157,7 @@ def main() -> int:
         return 0
     until = time.time() + asked.seconds - BEFORE_THE_END
     about = {"machine": describe_machine(), "size": asked.size, "device": asked.device}
-    every = range(asked.first, asked.first + asked.step * asked.count, asked.step)
+    every = asked.seeds or range(asked.first, asked.first + asked.step * asked.count, asked.step)
     seeds = [seed for seed in every if generate(seed).family in asked.families.split(",")]
     rows = in_processes(_row, seeds, (asked, until), asked.processes, until)
     leave(write_report("zoo_records", about, rows, report))
@@ -251,6 +252,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--step", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", help="these, instead of --first and others")
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--size", choices=("small", "wave", "full"), default="full")
     parser.add_argument("--seconds", type=float, default=190, help="of the whole run at most")

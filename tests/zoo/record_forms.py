@@ -150,7 +150,13 @@ def _switched_elements(seed: int, rng: Random) -> RecordCase:
         "    else:",
         f"        {MOVES}",
     ]
-    both = [f"x = {total}", "if flag or mode == 2:", "    for k in range(p.rounds):", "        x = x * (1.5 - 0.5 * x)"]
+    # of numbers below 3, which go to 1
+    both = [
+        f"x = 0.25 * ({total})",
+        "if flag or mode == 2:",
+        "    for k in range(p.rounds):",
+        "        x = x * (1.5 - 0.5 * x)",
+    ]
     ends = [
         f"x = {own}",
         "for k in range(16):",
@@ -172,23 +178,22 @@ def _extremes(seed: int, rng: Random) -> RecordCase:
     place = rng.choice(("p.ident", "p.ident", "p.kind", "p.rounds", "p.ident // 64", "0"))
     value = rng.choice((total, f"lw.exp(-({total}))", f"{total} - step"))
     whole = rng.choice(("p.rounds", "3 * p.rounds + p.kind", "p.ident"))
-    kinds = [("least", f"lw.scatter_min(least, {place}, {value})"), ("most", f"lw.scatter_max(most, {place}, {value})"),
-             ("first", f"lw.scatter_min(first, {place}, {whole})"), ("last", f"lw.scatter_max(last, {place}, {whole})")]  # fmt: skip
-    chosen = rng.sample(kinds, rng.choice((1, 1, 1, 2, 2, 3)))
-    body = [line for _, line in chosen]
+    brought = {"least": f"min(least, {{}}, {value})", "most": f"max(most, {{}}, {value})",
+               "first": f"min(first, {{}}, {whole})", "last": f"max(last, {{}}, {whole})"}  # fmt: skip
+    chosen = rng.sample(list(brought), rng.choice((1, 1, 1, 2, 2, 3)))
+    lines = [f"lw.scatter_{brought[n]}" for n in chosen]
+    body = [line.format(place) for line in lines]
     match rng.choice(("none", "kind", "twice", "loop")):
         case "kind":
             body = [f"if {rng.choice(('p.kind == 1', f'{own} > 0.5'))}:", *(f"    {line}" for line in body)]
         case "twice":
-            body += [line.replace(place, rng.choice(("p.kind", "p.rounds"))) for line in body]
+            body += [line.format(rng.choice(("p.kind", "p.rounds"))) for line in lines]
         case "loop":
-            body = [
-                f"for k in range({rng.choice((2, 5))}):",
-                *(f"    {line.replace(place, f'({place} + k) % {first.TABLE}')}" for line in body),
-            ]
+            turned = f"({place} + k) % {first.TABLE}"
+            body = [f"for k in range({rng.choice((2, 5))}):", *(f"    {line.format(turned)}" for line in lines)]
         case _:
             pass
     if rng.random() < 0.3:
         body.append(MOVES)
-    tables = {n: "f32" if n in ("least", "most") else "i32" for n, _ in chosen}
+    tables = {n: "f32" if n in ("least", "most") else "i32" for n in chosen}
     return _of_elements(seed, rng, body, total if rng.random() < 0.3 else "", {}, tables)
