@@ -331,6 +331,41 @@ def test_gradients() -> None:
         np.testing.assert_allclose(host(found), host(wanted), rtol=1e-5, atol=1e-5 * np.abs(host(wanted)).max())
 
 
+@pytest.mark.parametrize("wrt", ["target.position", "source.mass", "softening2"])
+def test_gradients_over_two_arrays(wrt: str) -> None:
+    """Targets and sources need not be one array, and the sources may lie on one device."""
+    gradient = pull.gradient(wrt)
+    wanted = gradient(bodies(29, lw.SoA(), "cpu"), bodies(17, lw.AoS(), "cpu"), 0.5)
+    found = [
+        host(gradient(bodies(29, lw.SoA(), Mesh("cpu", parts=n)), bodies(17, lw.AoS(), place), 0.5))
+        for n in (1, 4)
+        for place in (Mesh("cpu", parts=n), *(["cpu"] if wrt != "source.mass" else []))
+    ]
+    for one in found:
+        same(one, found[0])
+        np.testing.assert_allclose(one, host(wanted), rtol=1e-5, atol=1e-5 * np.abs(host(wanted)).max())
+
+
+@lw.elementwise
+def weighted(body: Body, mass: lw.f32, by: lw.vec3, count: lw.i32) -> lw.i32:
+    body.mass = 2 * mass + by.y
+    return count + 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_values_of_parts_with_one_row_and_with_none(n: int, layout: lw.Layout) -> None:
+    """Lists, and a field of the records that change, are taken as from all rows."""
+    left: list[Any] = []
+    for device in ("cpu", several("cpu", 1), several("cpu", 3), several("cpu", 8)):
+        b = bodies(n, layout, device)
+        counts = weighted(b, b.mass, [[0.0, float(i), 1.0] for i in range(n)], list(range(n)))
+        left.append((host(counts), b.numpy()["mass"]))
+    for counts, masses in left[1:]:
+        same(counts, left[0][0])
+        same(masses, left[0][1])
+
+
 @pytest.mark.parametrize("bits", [0, 256, 512])
 def test_slices_of_a_mesh_run_where_they_lie(bits: int) -> None:
     """The bits are those of an array that lies so: a view with a step has other loads, and LLVM may

@@ -135,7 +135,7 @@ def _beside(values: Any, leaf: Any) -> bool:
     """Whether a scalar of each element lies in the value of the same element."""
     row = values.nbytes // max(1, len(values))
     begin = address(leaf) - address(values)
-    alike = leaf.shape[1] == 1 and leaf.strides[0] == row
+    alike = leaf.shape[1] == 1 and (len(values) == 1 or leaf.strides[0] == row)
     return alike and 0 <= begin <= row - leaf.dtype.itemsize
 
 

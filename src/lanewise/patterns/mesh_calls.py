@@ -325,7 +325,7 @@ def _by_targets(
             f"{calls.name}: {source_name!r} must be an array of records, found "
             f"{type(source).__name__}"
         )
-    same = _are_same(target, source)
+    same = are_same(target, source)
     if not same and any(mesh.transport.agree(_share(target, source))):
         raise ArgumentError(
             f"{calls.name}: {target_name!r} and {source_name!r} are parts of one array on a mesh; "
@@ -354,14 +354,6 @@ def _by_targets(
     ]
     brought.exchange.run()  # structures are chosen by the sources that are there
     return rows.lengths, parts, brought, same
-
-
-def _are_same(target: RecordArray, source: RecordArray) -> bool:
-    one, other = rows_of(target), rows_of(source)
-    if one is None or other is None or one.mesh != other.mesh:
-        return False
-    pairs = zip(_parts_of(target, one), _parts_of(source, other), strict=True)
-    return all(one.mesh.transport.agree(all(are_same(a, b) for a, b in pairs)))
 
 
 def _share(target: RecordArray, source: RecordArray) -> bool:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lanewise.records.arrays import RecordArray, storage_of
+from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.binding import places_of
+from lanewise.records.split_rows import SplitRows, split_rows
 from lanewise.records.storage import Storage
 from lanewise.runtime.memory import address
 
@@ -31,10 +32,12 @@ class SharedElements:
 
 def shared_elements(target: RecordArray, source: RecordArray) -> SharedElements | None:
     """How the elements of two arrays correspond; None where the arrays are the same records, or
-    have none in common.
+    have none in common. Of parts of one array on a mesh, which calls refuse, nothing is said.
     """
     if (
-        not _of_one_memory(target, source)
+        _rows_of(target) is not None
+        or _rows_of(source) is not None
+        or not _of_one_memory(target, source)
         or not len(target)
         or not len(source)
         or are_same(target, source)
@@ -122,12 +125,31 @@ def are_same(one: RecordArray, other: RecordArray) -> bool:
     """Whether these are the same records: the same memory, from the same one on, and as many."""
     if one is other:
         return True
+    if _rows_of(one) is not None or _rows_of(other) is not None:
+        return _are_same_rows(one, other)
     a, b = places_of(one), places_of(other)
     if a.data is not b.data:
         return False
     return (a.arrangement, a.arrangement.starts(a.count), a.count, a.first, a.step) == (
         b.arrangement, b.arrangement.starts(b.count), b.count, b.first, b.step
     )  # fmt: skip
+
+
+def _rows_of(array: RecordArray) -> SplitRows | None:
+    """Where the records lie, if that is a mesh."""
+    return split_rows(storage_of(array))
+
+
+def _are_same_rows(one: RecordArray, other: RecordArray) -> bool:
+    """Whether the rows of every part of a mesh are the same ones, in all its processes."""
+    a, b = _rows_of(one), _rows_of(other)
+    if a is None or b is None or a.mesh != b.mesh:
+        return False
+    pairs = zip(a.parts, b.parts, strict=True)
+    same = all(
+        are_same(RecordArray(p, class_of(one)), RecordArray(q, class_of(other))) for p, q in pairs
+    )
+    return all(a.mesh.transport.agree(same))
 
 
 def overlapping(one: RecordArray, other: RecordArray) -> bool:

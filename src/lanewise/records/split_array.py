@@ -170,6 +170,8 @@ def split_values(values: Any, mesh: Mesh, lengths: Sequence[int]) -> SplitArray:
         if values.mesh == mesh and values.lengths == tuple(lengths):
             return values
         values = values.numpy()
+    elif isinstance(values, list | tuple):  # no rows have no type and no shape
+        values = bring(values, "cpu")
     pieces = zip(mesh.own_rows(lengths), mesh.devices, strict=True)
     parts = [bring(values[rows.start : rows.stop], device) for rows, device in pieces]
     return SplitArray(mesh, parts, tuple(lengths))
