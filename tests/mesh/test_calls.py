@@ -507,6 +507,97 @@ def test_pairs_both_ways_are_for_gpus(way: Any) -> None:
     pull.bind(several, several, softening2=1e-3, plan=lw.Plan())
 
 
+@lw.function
+def inverse(x: lw.f32) -> lw.f32:
+    return lw.rsqrt(x + 0.1)
+
+
+@lw.elementwise
+def unit(body: Body) -> lw.vec3:
+    body.mass = inverse(body.mass)
+    return body.position * inverse(lw.dot(body.position, body.position))
+
+
+@lw.pairwise
+def strongest(target: Body, source: Body) -> tuple[lw.Max[lw.f32], lw.LogSumExp[lw.f32], lw.ArgMin[lw.f32]]:
+    d = source.position - target.position
+    pulls = source.mass * inverse(lw.dot(d, d))
+    return pulls, pulls, pulls
+
+
+@lw.pairwise
+def potential(target: Body, source: Body) -> lw.f32:
+    d = source.position - target.position
+    return source.mass * inverse(lw.dot(d, d))
+
+
+@lw.stencil(lw.D2Q5)
+def rooted(t: lw.Field[lw.f32]) -> lw.f32:
+    return t[0] + inverse(1.0 + t[1] * t[1] + t[3]) - 0.1 * t[2]
+
+
+@lw.sitewise(lw.D2Q9)
+def relaxed(f: lw.populations):
+    size = lw.f32(0)
+    for q in lw.D2Q9:
+        size += f[q] * f[q]
+    for q in lw.D2Q9:
+        f[q] += q.weight * inverse(size) - 0.5 * f[q]
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS()], ids=str)
+@pytest.mark.parametrize("n", [9, 37, 100])
+def test_estimates_of_roots_do_not_depend_on_where_rows_are_cut(n: int, layout: lw.Layout) -> None:
+    """The last rows of a part have no whole register, and the same bits: also those of one device."""
+    side_by_side = lw.Plan(across=256)
+    left: list[list[Any]] = []
+    for device in ("cpu", *(several("cpu", parts) for parts in (1, 2, 5, 13))):
+        b = bodies(n, layout, device)
+        left.append([*strongest(b, b), potential(b, b, plan=side_by_side), unit(b), *b.numpy().values()])
+    for found in left[1:]:
+        for one, other in zip(found, left[0], strict=True):
+            same(one, other)
+    plain = bodies(n, layout, "cpu")
+    same(unit(plain[: n // 2]), host(left[0][4])[: n // 2])
+
+
+@pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
+def test_estimates_of_roots_do_not_depend_on_where_a_domain_is_cut(streaming: str) -> None:
+    rng, left = np.random.default_rng(3), list[list[Any]]()
+    start, populations = rng.random((33, 101), "f4"), rng.random((9, 33, 101), "f4")
+    for device in ("cpu", *(several("cpu", parts) for parts in (1, 3, 4))):
+        field = rooted.sites(start.shape, t=start, edges={"x": "slip"}, device=device)
+        rooted.run(field, 3)
+        sites = relaxed.sites(start.shape, streaming=streaming, device=device)
+        relaxed.set_populations(sites, populations)
+        relaxed.run(sites, 3)
+        left.append([rooted.field(field, "t"), relaxed.populations(sites)])
+    for found in left[1:]:
+        for one, other in zip(found, left[0], strict=True):
+            same(one, other)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_errors_name_elements_as_the_caller_counts(parts: int) -> None:
+    kernels = {
+        "element 17 is .nan": near.using(lw.Neighbors(radius=0.5)),
+        "element 17 at .nan|element 17 is": near.using(
+            lw.StaticGrid(radius=0.5, world=lw.Bounded((-9.0, -9.0, -9.0), (9.0, 9.0, 9.0)))
+        ),
+    }
+    for text, kernel in kernels.items():
+        for sources in (bodies(20, lw.SoA(), "cpu"), None):
+            b = bodies(20, lw.SoA(), several("cpu", parts))
+            b[17].position.x = np.nan
+            with pytest.raises(ArgumentError, match=text):
+                kernel(b, b if sources is None else sources)
+    far = bodies(20, lw.SoA(), several("cpu", parts))
+    far[13].position.y = 50.0
+    bound = list(kernels.values())[1].bind
+    with pytest.raises(ArgumentError, match="element 13 at"):
+        bound(far, bodies(20, lw.SoA(), "cpu"))
+
+
 KEYS: list[Any] = [
     0, -1, slice(3, 11), slice(None, None, -3), ..., (slice(2, 9), 1), [1, 19, 7], np.arange(20) % 3 == 0, slice(5, 5),
 ]  # fmt: skip

@@ -70,6 +70,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
             suggested=plans,
             length=length(simple),
             points=None if more is None else _number_of(more),
+            estimates=estimates_roots(simple.body),
         )
         return work if describe is None else describe(reference, work)
     used = [x for f in functions(simple.body) for x in _all_expressions(f.body)]
@@ -94,6 +95,17 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         or sum(x.type.size for x in results),
         source_bytes=_source_bytes(simple),
         length=length(simple),
+        estimates=estimates_roots(simple.body),
+    )
+
+
+def estimates_roots(block: ir.Block) -> bool:
+    """Whether there is an `rsqrt` of float32, in the functions that a block applies as well."""
+    bodies = block, *(f.body for f in functions(block))
+    return any(
+        isinstance(x, ir.Call) and x.intrinsic == "rsqrt" and x.arguments[0].type.size == 4
+        for body in bodies
+        for x in _all_expressions(body)
     )
 
 

@@ -155,7 +155,7 @@ class Work:
     had better compute if there are very many; length: operations and statements of the
     kernel before anything is copied, 0 where they were not counted; points: how many points of the
     index space of its normal form there are for each element, where not one; sums: those that are
-    added in order, where there are such.
+    added in order, where there are such; estimates: it has `rsqrt` of float32.
     """
 
     pattern: Pattern
@@ -181,6 +181,7 @@ class Work:
     length: int = 0
     points: Callable[[Mapping[str, Any]], int] | None = None
     sums: SumsInOrder | None = None
+    estimates: bool = False
 
     def at(self, environment: Mapping[str, Any], targets: int) -> Work:
         """Of a call over that many elements, by its counts and uniforms."""
@@ -197,8 +198,18 @@ def elementary_plan(machine: Machine, work: Work, requested: Plan) -> CompletePl
     """The default plan of elements that have nothing to do with each other."""
     del requested
     if not machine.target.has_blocks:
-        return NEUTRAL
+        return Plan(vector_bits=bits_of_rows(machine, work.estimates)).filled(NEUTRAL)
     return Plan(block=BLOCK, targets=work.together if work.targets >= MANY else 1).filled(NEUTRAL)
+
+
+def bits_of_rows(machine: Machine, estimates: bool, otherwise: int = 0) -> int:
+    """The width of registers whose lanes are elements, where nothing is requested.
+
+    The estimate behind `lw.rsqrt` of float32 is the same one in registers of 256 bits and for a
+    single element, and another one in wider registers: there the bits of an element would depend on
+    where the range of a call ends, and so on the parts of a mesh. estimates: there is one.
+    """
+    return 256 if estimates and machine.vector_bits == 512 else otherwise
 
 
 def elementary_class(machine: Machine, work: Work, targets: int) -> Hashable:

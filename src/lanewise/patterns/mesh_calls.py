@@ -336,10 +336,10 @@ def _by_targets(
     uniform = {n: v for n, v in values.items() if n not in (target_name, source_name)}
     sources = all_sources(calls.name, source, mesh, reads, follows=same)
     wholes, brought = sources.wholes, sources.brought
+    own = mesh.own_rows(rows.lengths)
     if not whole and not same:
         targets = list(_parts_of(target, rows))
     elif not whole:
-        own = mesh.own_rows(rows.lengths)
         targets = [a[here.start : here.stop] for a, here in zip(wholes, own, strict=True)]
     elif same:
         targets = list(wholes)
@@ -352,6 +352,9 @@ def _by_targets(
         {target_name: some, source_name: every, **uniform}
         for some, every in zip(targets, wholes, strict=True)
     ]
+    if not whole:
+        for some, here in zip(targets, own, strict=True):
+            storage_of(some).before = here.start  # errors count as the caller does
     brought.exchange.run()  # structures are chosen by the sources that are there
     return rows.lengths, parts, brought, same
 

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Protocol
 
-from lanewise.compiler.work import describe_work
+from lanewise.compiler.work import describe_work, estimates_roots
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.scattered import adds_in_order
 from lanewise.frontend.source import Surroundings
@@ -178,6 +178,7 @@ class KernelFunction:
         self._lowered: Lowered | None = None
         self.kept: dict[Hashable, Any] = {}
         self._works: dict[Hashable, Work] = {}
+        self._estimated: bool | None = None
 
     def changed(self) -> bool:
         """Whether a helper, a constant or a record stands for something else than it did; then it
@@ -322,12 +323,18 @@ class KernelFunction:
                 if pattern.over_items
                 else 0
             )
-            return Work(pattern, count, alike=self.skeleton.alike(arguments), items=items)
+            alike, estimates = self.skeleton.alike(arguments), self._estimates()
+            return Work(pattern, count, alike=alike, items=items, estimates=estimates)
         key = self.kind(arguments)
         if key not in self._works:
             reference = self.reference(arguments)
             self._works[key] = describe_work(reference, count, target_of(arguments.device))
         return self._works[key].at(self.environment(arguments), count)
+
+    def _estimates(self) -> bool:
+        if self._estimated is None:
+            self._estimated = estimates_roots(self.lowered.function.body)
+        return self._estimated
 
     def kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""

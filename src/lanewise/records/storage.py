@@ -37,12 +37,14 @@ class Storage:
     where its records were. side: which side it is, if there are two; that of the whole for a view.
     host: the array of the host's side, once a caller has requested it. stands_for: of a copy that a
     kernel gets instead of an array: that array's. open: of an array whose layout kernels choose:
-    what is open about it, and why it is as it is.
+    what is open about it, and why it is as it is. before: of the rows of a part of a mesh how many
+    the parts before it have.
     """
 
     __slots__ = (
         "__weakref__",
         "_parts",
+        "before",
         "capacity",
         "fixed",
         "host",
@@ -68,7 +70,7 @@ class Storage:
     ) -> None:
         self.record, self.layout, self.placement = record, layout, placement
         self.capacity = placement.count if capacity is None else capacity
-        self.fixed, self.whole = fixed, whole
+        self.fixed, self.whole, self.before = fixed, whole, 0
         self.side = MemorySide() if side is None else side
         self.host: Any = None
         self.stands_for: Storage | None = None

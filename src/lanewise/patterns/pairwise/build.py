@@ -17,7 +17,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, own
-from lanewise.ir.pattern import HostCode, Pattern, Work
+from lanewise.ir.pattern import HostCode, Pattern, Work, bits_of_rows
 from lanewise.ir.reductions import Place
 from lanewise.ir.values import load_used, record_array, uniform_leaves, value_array
 from lanewise.language import types as t
@@ -55,12 +55,13 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
         if lanes and all(
             getattr(requested, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE
         ):
-            return Plan(
-                across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0
-            ).filled(NEUTRAL)
+            widest = 512 if machine.vector_bits == 512 else 0
+            bits = bits_of_rows(machine, work.estimates, widest)
+            return Plan(across=SIDE_BY_SIDE, vector_bits=bits).filled(NEUTRAL)
         # who wishes targets side by side wants none merged
         targets = 4 if work.strided and not requested.across else 1
-        return Plan(targets=targets).filled(NEUTRAL)
+        bits = bits_of_rows(machine, work.estimates and bool(requested.across))
+        return Plan(targets=targets, vector_bits=bits).filled(NEUTRAL)
     if _reciprocal(machine, work, requested):
         return _reciprocal_plan(machine, work, requested)
     plan = _one_sided_plan(machine, work, requested)

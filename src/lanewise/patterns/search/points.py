@@ -22,7 +22,7 @@ from lanewise.launch.arguments import values_arrangement
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.primitives.survey import SAMPLE, Survey, sampled, survey, survey_text
-from lanewise.records.arrays import RecordArray
+from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.field_views import FieldViews
 from lanewise.records.two_sides import bits_of
@@ -44,7 +44,8 @@ class Points:
     """`count` positions in the memory of an array of records (or of a plain array of vectors).
 
     data: the bytes of the whole array on `device`; arrangement: where its leaves lie; leaves: those
-    of the position, one an axis; precision: their type, f32 or f64. what: they are, for errors.
+    of the position, one an axis; precision: their type, f32 or f64. what: they are, for errors;
+    before: how many elements of the caller's array there are before them, for errors too.
     """
 
     data: Any
@@ -54,6 +55,7 @@ class Points:
     leaves: tuple[str, ...]
     precision: Scalar
     what: str = "position"
+    before: int = 0
     # about the positions, each taken once
     _facts: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     # what holds wherever the elements are
@@ -73,6 +75,7 @@ class Points:
             self.leaves,
             self.precision,
             self.what,
+            self.before,
             {},
             self._memory,
         )
@@ -225,8 +228,8 @@ class Points:
     ) -> None:
         if bad is not None:
             raise ArgumentError(
-                f"{name}: the {self.what} of element {bad} is {_text(self.at(bad))}; a search "
-                "needs finite numbers"
+                f"{name}: the {self.what} of element {self.before + bad} is "
+                f"{_text(self.at(bad))}; a search needs finite numbers"
             )
         if outside is None:
             return
@@ -235,13 +238,13 @@ class Points:
             not low <= x <= high for x, (low, high) in zip(place, self._ends(world), strict=True)
         ):
             raise ArgumentError(
-                f"{name}: element {outside} at {_text(place)} lies outside the {world}; choose a "
-                "larger one, or lw.Open()"
+                f"{name}: element {self.before + outside} at {_text(place)} lies outside the "
+                f"{world}; choose a larger one, or lw.Open()"
             )
         wider = "float64, or " if self.precision == t.F32 else ""
         raise ArgumentError(
-            f"{name}: the position of element {outside} is {_text(place)}; distances in "
-            f"{self.precision} are held for coordinates up "
+            f"{name}: the position of element {self.before + outside} is {_text(place)}; distances "
+            f"in {self.precision} are held for coordinates up "
             f"to {reach:.2g}: use {wider}another unit of length"
         )
 
@@ -302,7 +305,10 @@ def points_of(array: RecordArray, field: str) -> Points:
     """
     read_field(array, field)
     places, (leaves, precision) = places_of(array), _leaves_of(array.record, field)
-    return Points(places.data, places.arrangement, places.count, array.device, leaves, precision)
+    before, device = storage_of(array).before, array.device
+    return Points(
+        places.data, places.arrangement, places.count, device, leaves, precision, before=before
+    )
 
 
 def read_field(array: RecordArray, field: str) -> None:

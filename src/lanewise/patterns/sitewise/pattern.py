@@ -7,9 +7,10 @@ The plans are rules of thumb, each from a measurement (bench/results).
 from __future__ import annotations
 
 from lanewise.compiler.stages import BOXES, elements
+from lanewise.compiler.work import estimates_roots
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, own
-from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.ir.pattern import Checked, HostCode, Pattern, bits_of_rows
 from lanewise.ir.traverse import statements
 from lanewise.language.target import Machine, Target
 from lanewise.passes.base import refuse
@@ -135,11 +136,7 @@ def complete_site_plan(
         # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists
         # (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
-        # In place every line that is stored was read, and whole registers pay; two copies leave the
-        # width to the compiler.
-        vector_bits=512
-        if not on_gpu and machine.vector_bits == 512 and _in_place(reference)
-        else 0,
+        vector_bits=0 if on_gpu else _bits(machine, reference),
     ).filled(NEUTRAL)
     if (
         on_gpu
@@ -204,6 +201,14 @@ def _reads_fields(reference: ir.Kernel) -> bool:
         s for s in statements(reference.body) if isinstance(s, ir.LoadRecord) and s.array in values
     )
     return any(s.index != ir.Local(site, s.index.type) for s in loads)
+
+
+def _bits(machine: Machine, reference: ir.Kernel) -> int:
+    """In place every line that is stored was read, and whole registers pay; two copies leave the
+    width to the compiler.
+    """
+    wide = machine.vector_bits == 512 and _in_place(reference)
+    return bits_of_rows(machine, estimates_roots(reference.body), 512 if wide else 0)
 
 
 def _in_place(reference: ir.Kernel) -> bool:
