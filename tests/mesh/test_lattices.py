@@ -222,6 +222,25 @@ def slope(t: lw.Field[lw.f32]) -> lw.vec2:
     return lw.vec2(t[1] - t[3], t[2] - t[4])
 
 
+@pytest.mark.parametrize("edges", [{}, {"y": "slip"}], ids=str)
+def test_a_stepper_keeps_the_values_of_its_sites(edges: Mapping[str, Any]) -> None:
+    """What is written to them later no part sees, as the documents say, and not some of them."""
+    rng = np.random.default_rng(1)
+    t, before = rng.random((41, 5), "f4"), rng.random((41, 5), "f4")
+    left: list[Any] = []
+    for parts in PARTS:
+        source, rate = before.copy(), np.full(before.shape, 0.1, "f4")
+        sites = heat.sites(t.shape, t=t, edges=edges, device=mesh_of("cpu", parts))
+        stepper = heat.stepper(sites, rate=rate, source=source)
+        stepper.run(1)
+        source[...], rate[...] = 7, 0.2
+        stepper.run(2)
+        heat.run(sites, 1, rate=rate, source=source)
+        left.append(host(heat.field(sites, "t")))
+    for found in left[1:]:
+        np.testing.assert_array_equal(found, left[0])
+
+
 D1Q3 = (
     lw.Lattice("D1Q3", ((0,), (1,), (-1,)), (2 / 3, 1 / 6, 1 / 6), isotropy=2) if not hasattr(lw, "D1Q3") else lw.D1Q3
 )

@@ -102,7 +102,8 @@ def rows_on_mesh(of: BoxCut, own: Sequence[Any], rows: int) -> SplitArray:
 
 def rows_of_parts(of: BoxCut, values: Any) -> list[Any]:
     """The rows of each part of this process, with the ghosts, of an array with a row for each site,
-    in one axis or in those of the box.
+    in one axis or in those of the box. They are copies: of views, some parts would see what is
+    written later, and ghosts and other parts would not.
     """
     shape = of.cut.shape
     if isinstance(values, SplitArray):
@@ -124,7 +125,7 @@ def rows_of_parts(of: BoxCut, values: Any) -> list[Any]:
         if stop > span.box:
             spans.append((0, stop - span.box))
         each = [bring(values[a * rows : b * rows], device) for a, b in spans]
-        pieces.append(array_module(device).concatenate(each) if len(each) > 1 else each[0])
+        pieces.append(array_module(device).concatenate(each))
     return pieces
 
 
