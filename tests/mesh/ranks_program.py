@@ -79,6 +79,7 @@ def arrays(b: Any) -> list[Any]:
     left = [2 * b.position + b.mass.numpy()[:, None], np.sqrt(b.mass), b.mass[n // 2 :], *fields(b[: n // 2])]
     left += [*fields(b[b.serial.numpy() % 3 == 0]), *fields(b.with_layout(lw.AoS())), *fields(b.copy()[2:])]
     left += [*fields(b.to("cpu")), *fields(lw.concatenate([b, b[:2]]))]
+    left += [np.asarray(lw.sum(b.velocity)), np.asarray(lw.sum(b.velocity * 3))]
     return left
 
 

@@ -331,6 +331,17 @@ def test_gradients() -> None:
         np.testing.assert_allclose(host(found), host(wanted), rtol=1e-5, atol=1e-5 * np.abs(host(wanted)).max())
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("n", [1, 8, 40, 301])
+def test_sums_have_the_bits_of_one_device(n: int, layout: lw.Layout) -> None:
+    """Those of vectors depend on how the numbers lie in memory, as NumPy adds them."""
+    plain = bodies(n, layout, "cpu")
+    for parts in (1, 3, 8, 40):
+        mesh = plain.to(Mesh("cpu", parts=parts))
+        for values, wanted in ((mesh.velocity, plain.velocity), (mesh.velocity * 3, plain.velocity * 3)):
+            same(lw.sum(values), lw.sum(wanted))
+
+
 @pytest.mark.parametrize("wrt", ["target.position", "source.mass", "softening2"])
 def test_gradients_over_two_arrays(wrt: str) -> None:
     """Targets and sources need not be one array, and the sources may lie on one device."""

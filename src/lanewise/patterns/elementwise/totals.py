@@ -78,9 +78,11 @@ def sum_(array: Any) -> Any:
     of no elements is 0. Raises `ArgumentError` for anything but such an array.
     """
     module, array = _numbers(array)
-    return _host(
-        module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64)
-    )
+    dtype = np.float64 if array.dtype.kind == "f" else np.int64
+    if module is np and array.ndim == 2:
+        # NumPy adds rows in another order where they lie in columns; parts of a mesh may do either
+        return np.array([column.sum(dtype=dtype) for column in array.T], dtype)
+    return _host(module.sum(array, axis=0, dtype=dtype))
 
 
 def min_(first: Any, *others: Any) -> Any:
