@@ -14,11 +14,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
-from lanewise.patterns.threadwise import priced
-from lanewise.patterns.threadwise.plans import SMALL
+from lanewise.patterns.threadwise import priced, round_code
+from lanewise.patterns.threadwise.plans import LOOPS
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 from tests.fuzz.texts import executed
+from tests.zoo import every
 from tests.zoo.generate import generate
 
 PLAIN = lw.Plan(block=256).filled(NEUTRAL)
@@ -62,6 +63,33 @@ def test_no_default_is_far_behind_a_plain_plan(seed: int) -> None:
             check(subject)
 
 
+@pytest.mark.parametrize(
+    "seed", [pytest.param(s, marks=() if s in (200032, 200064) else pytest.mark.slow) for s in range(200_000, 200_100)]
+)
+def test_nor_is_a_tile_longer_than_all_loops(seed: int) -> None:
+    case = every.generate(seed)
+    with executed(case.text, f"zoo_{seed}.py") as names:
+        given, grid = case.arguments("full")
+        subject = subject_of(names.kernel, given, grid)
+        suggested = subject.work.suggested
+        if suggested is not None and suggested.is_short(subject.plan) and "short" in suggested.others:
+            check(subject, LOOPS["short"])
+
+
+def test_points_of_much_code_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 x 8 log-sum-exps in a tile of 8 are 320 KB of instructions."""
+    case = every.generate(200_036)
+    with executed(case.text, "exponents.py") as names:
+        given, grid = case.arguments("full")
+        plan = subject_of(names.kernel, given, grid).plan
+        assert plan.tile > 0
+        assert plan.targets * plan.rows == 16
+        monkeypatch.setattr(round_code, "FAR_TOO_MUCH_CODE", 1 << 20)
+    with executed(case.text, "exponents_again.py") as names:
+        plan = subject_of(names.kernel, given, grid).plan
+        assert plan.targets * plan.rows == 64
+
+
 @pytest.mark.parametrize("size", ["small", "wave"])
 @pytest.mark.parametrize(
     "seed", [pytest.param(s, marks=() if s in (435, 440, 497) else pytest.mark.slow) for s in range(401, 601)]
@@ -72,7 +100,7 @@ def test_nor_is_that_of_a_call_too_small_for_other_plans(seed: int, size: str) -
         given, grid = case.arguments(size)
         subject = subject_of(names.kernel, given, grid)
         if subject.plan == PLAIN and any(isinstance(s, ir.For) for s in statements(subject.reference.body)):
-            check(subject, SMALL)
+            check(subject, LOOPS["small"])
 
 
 @pytest.mark.parametrize("n", [100, 1000, 4096])

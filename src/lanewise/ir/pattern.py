@@ -94,22 +94,29 @@ class SumsInOrder:
         return replace(self, elements=elements, nbytes=nbytes)
 
 
+Call = Literal["fits", "short", "small", "shared"]
+Choice = Callable[[CompletePlan, Mapping[str, Any], tuple[Plan, ...]], CompletePlan]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Suggestions:
     """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether
     one is legal, which takes a while.
 
-    suited: those that suit the counts of a call, where that matters. choose: the plan for such a
-    call instead of the one that accesses suggest, where there is a surely better one; for any call,
-    or only for one that is too small for all of `plans`. environment: the counts and uniforms of
-    the call, once they are known.
+    suited: those that suit the counts of a call, where that matters. choose: one of several other
+    plans instead of the one that accesses suggest, where it is surely better for the call. others:
+    which ones, where one of `plans` fits the call, where it does but all loops are shorter than its
+    tile (short), where the call is too small for them all (small), and where threads share loops
+    (shared). rounds: of the longest loop of a point, in a call. environment: the counts and
+    uniforms of the call, once they are known.
     """
 
     plans: tuple[Plan, ...]
     is_legal: Callable[[Plan], bool]
     suited: Callable[[tuple[Plan, ...], Mapping[str, Any]], tuple[Plan, ...]] | None = None
-    choose: Callable[[CompletePlan, Mapping[str, Any]], CompletePlan] | None = None
-    chooses: Literal["any", "small"] = "any"
+    choose: Choice | None = None
+    others: Mapping[Call, tuple[Plan, ...]] = field(default_factory=dict[Call, tuple[Plan, ...]])
+    rounds: Callable[[Mapping[str, Any]], float] | None = None
     environment: Mapping[str, Any] | None = None
     tried: dict[Plan, bool] = field(default_factory=dict[Plan, bool])  # what is_legal said
 
@@ -118,11 +125,18 @@ class Suggestions:
         plans = self.plans if self.suited is None else self.suited(self.plans, environment)
         return replace(self, plans=plans, environment=environment)
 
-    def chosen(self, plan: CompletePlan, *, small: bool = False) -> CompletePlan:
-        """The plan, or a better one for the call. small: the call is too small for other plans."""
-        if self.choose is None or self.environment is None or not (small or self.chooses == "any"):
+    def chosen(self, plan: CompletePlan, call: Call) -> CompletePlan:
+        """The plan, or a better one for such a call."""
+        others = self.others.get(call, ())
+        if self.choose is None or self.environment is None or not others:
             return plan
-        return self.choose(plan, self.environment)
+        return self.choose(plan, self.environment, others)
+
+    def is_short(self, plan: CompletePlan) -> bool:
+        """Whether all loops of the call are shorter than a plan's tile."""
+        if self.rounds is None or self.environment is None:
+            return False
+        return plan.tile > self.rounds(self.environment)
 
     def first(self, fits: Callable[[Plan], bool]) -> Plan | None:
         """The first legal one that fits."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from lanewise.analysis.affine import AccessLoop, AffineAccess, accesses, nest, n
 from lanewise.analysis.length import length
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
-from lanewise.ir.pattern import BLOCK, Suggestions, Work
+from lanewise.ir.pattern import BLOCK, Call, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import reads, statements, writes
 from lanewise.language.target import Machine, Target
@@ -33,8 +33,13 @@ from lanewise.passes.points.staging import SMALLEST_COPY
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
-from lanewise.patterns.threadwise.priced import chooser
-from lanewise.patterns.threadwise.round_code import is_much_code, slots_of, slots_of_a_round
+from lanewise.patterns.threadwise.priced import OTHERS, chooser
+from lanewise.patterns.threadwise.round_code import (
+    is_far_too_much_code,
+    is_much_code,
+    slots_of,
+    slots_of_a_round,
+)
 from lanewise.patterns.threadwise.shared import RESIDENT, sharing_plan
 from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
@@ -135,13 +140,25 @@ STREAMS = (
 # loops whose ends depend on a point: those of neighbours along the last index are the same
 UNEVEN = STREAMS[1:]
 GROUPED = (STREAMS, NEAR, STENCILS, LAYERS, CHANNELS)  # whose groups of neighbours are one access
-# for fewer points than the blocks of other plans take, where loops are long: small tiles, threads
-# that share a loop, and small boxes of windows
-SMALL = (
-    APART[1],
-    Plan(block=256, slices=32, unroll=4),
-    Plan(block=256, slices=256, unroll=4),
-    LAYERS[0],
+# what the model may choose instead of the plan that accesses suggest: for loops of fewer rounds
+# than its tile, what has none; for fewer points than the blocks of other plans take, small tiles,
+# threads that share a loop, and small boxes of windows
+LOOPS: Mapping[Call, tuple[Plan, ...]] = {
+    "short": (
+        Plan(block=256),
+        Plan(block=256, across=32, rows=2, targets=4, adjacent=1),
+        CHANNELS[0],
+    ),
+    "small": (
+        APART[1],
+        Plan(block=256, slices=32, unroll=4),
+        Plan(block=256, slices=256, unroll=4),
+        LAYERS[0],
+    ),
+}
+# of loops that end where their point says
+UNEVEN_LOOPS: Mapping[Call, tuple[Plan, ...]] = dict.fromkeys(
+    ("fits", "short", "small", "shared"), OTHERS
 )
 # windows whose edges are computed point by point: small blocks, so that few have an edge, and few
 # points of a thread, which the last blocks of all compute one after the other
@@ -163,7 +180,9 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
         shared = together.filled(NEUTRAL)
         free = all(getattr(requested, name) is None for name in (*SHAPING, "slices", "parts"))
         few = work.targets * shared.slices * shared.parts < machine.multiprocessors * RESIDENT
-        return work.suggested.chosen(shared, small=few) if free and work.suggested else shared
+        if not free or work.suggested is None:
+            return shared
+        return work.suggested.chosen(shared, "small" if few else "shared")
     if work.rounds is not None and work.rounds.panels:
         return _panelled(machine, work, requested)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
@@ -174,7 +193,11 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     if work.suggested is None:
         return plain
     suggested = _largest(machine, work, work.targets // WAVES)
-    return work.suggested.chosen(suggested or plain, small=suggested is None)
+    if suggested is None:
+        return work.suggested.chosen(plain, "small")
+    return work.suggested.chosen(
+        suggested, "short" if work.suggested.is_short(suggested) else "fits"
+    )
 
 
 def _panelled(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
@@ -236,11 +259,13 @@ def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggesti
         return Suggestions((), lambda plan: False)  # threads go their own ways
     if uneven := [x for a in all_accesses for x in a.loops if not x.shared]:
         if any(_ends_apart(x, indices[-1]) for x in uneven):
-            return Suggestions((), lambda plan: False, choose=chooser(written))
+            return Suggestions((), lambda plan: False, choose=chooser(written), others=UNEVEN_LOOPS)
         even = even_loops.apply(kernel)
         tiles = suggested(even, target, written).plans if even is not kernel else ()
         plans = (*(p for p in tiles if p.tile), *UNEVEN)
-        return Suggestions(plans, lambda plan: _is_legal(kernel, plan), choose=chooser(written))
+        return Suggestions(
+            plans, lambda plan: _is_legal(kernel, plan), None, chooser(written), UNEVEN_LOOPS
+        )
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family in (PRODUCTS, BATCHES) and _is_chosen(body):
@@ -263,6 +288,7 @@ def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggesti
     slots = slots_of_a_round(body) if family in (PRODUCTS, BATCHES) else 0.0
     if family is PRODUCTS and not small and is_much_code(plans[0], slots):
         plans = (_narrower(BATCHES[0], size), *plans[1:])
+    plans = tuple(p for p in plans if not is_far_too_much_code(p, slots)) or plans[-1:]
     edged = near and not laborious and _has_slow_edges(kernel, plans[0], len(indices))
     suited = partial(
         _suited,
@@ -270,8 +296,22 @@ def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggesti
         edged=_narrower(EDGED_BOX if len(indices) == 3 else EDGED, size) if edged else None,
         fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
     )
-    choose = chooser(written, SMALL) if any(a.loops for a in all_accesses) else None
-    return Suggestions(plans, lambda plan: _is_legal(kernel, plan), suited, choose, "small")
+    choose = chooser(written) if any(a.loops for a in all_accesses) else None
+    is_legal = partial(_is_legal, kernel)
+    return Suggestions(plans, is_legal, suited, choose, LOOPS, partial(_most_rounds, body))
+
+
+def _most_rounds(body: ir.Block, environment: Mapping[str, Any]) -> float:
+    """Of the loops of a point; no end to those whose ends its counts do not tell."""
+    found = 0.0
+    for s in statements(body):
+        if isinstance(s, ir.For):
+            names = {*reads(s.start), *reads(s.stop)}
+            if not names <= environment.keys():
+                return inf
+            values = {n: np.int64(environment[n]) for n in names}
+            found = max(found, whole_of(s.stop)(values) - whole_of(s.start)(values))
+    return found
 
 
 def _is_laborious(body: ir.Block, loads: int) -> bool:

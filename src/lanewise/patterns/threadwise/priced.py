@@ -1,5 +1,4 @@
-"""Plans that take much less time by the model than the one that accesses suggest: of kernels whose
-loops end where their point says, and of calls too small for the plans of others.
+"""Plans that take much less time by the model than the one that accesses suggest.
 
 A rule of thumb is nearly right for what it was made for, and may be far off elsewhere. The model
 knows any kernel, and is wrong by half as much again at times: it decides where it sees more than
@@ -9,7 +8,7 @@ call of such a size gets one plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,20 @@ import numpy as np
 from lanewise.analysis.length import length
 from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Choice
 from lanewise.language.target import CUDA
 from lanewise.launch.tuned_plans import size_class
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
+from lanewise.patterns.tables.names import POINTS
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
 # Predictions are 0.67 to 1.5 times the measured time for 92 of 100 naive kernels (design/0064).
 SURE = 1.5
 MOST = 6_000  # operations and statements of all points of a thread: more take longer than 0.1 s
-WORTH = 1e-5  # seconds that are saved at least: of launches the model knows less
+WORTH = 5e-6  # seconds that are saved at least: of launches the model knows less
+LARGEST = 1 << 30  # points of a call: rounded sizes of more may have a product beyond 32 bits
 EXACT = 64  # sizes up to which they are not rounded
 OTHERS = (
     Plan(block=256),
@@ -35,11 +37,9 @@ OTHERS = (
     Plan(block=256, slices=32, unroll=4),
 )
 
-Choice = Callable[[CompletePlan, Mapping[str, Any]], CompletePlan]
 
-
-def chooser(kernel: ir.Kernel, others: tuple[Plan, ...] = OTHERS) -> Choice:
-    """What gives the cheapest of the other plans for a plan and the counts of a call, where it is
+def chooser(kernel: ir.Kernel) -> Choice:
+    """What gives the cheapest of some other plans for a plan and the counts of a call, where it is
     surely cheaper; else that plan itself.
     """
     priced: dict[tuple[CompletePlan, tuple[Any, ...]], float] = {}
@@ -51,14 +51,20 @@ def chooser(kernel: ir.Kernel, others: tuple[Plan, ...] = OTHERS) -> Choice:
             priced[key] = _seconds(kernel, plan, sizes)
         return priced[key]
 
-    def choose(plan: CompletePlan, environment: Mapping[str, Any]) -> CompletePlan:
-        if text * plan.targets * plan.rows * plan.layers > MOST:
+    def is_long(plan: CompletePlan) -> bool:
+        return text * plan.targets * plan.rows * plan.layers > MOST
+
+    def choose(
+        plan: CompletePlan, environment: Mapping[str, Any], others: tuple[Plan, ...]
+    ) -> CompletePlan:
+        if is_long(plan) or environment.get(POINTS, 0) > LARGEST:
             return plan
         sizes = {name: _rounded(n) for name, n in environment.items()}
         found = seconds(plan, sizes)
-        if found <= WORTH:
+        complete = [p for p in (o.filled(NEUTRAL) for o in others) if not is_long(p)]
+        if found <= WORTH or not complete:
             return plan
-        best = min((p.filled(NEUTRAL) for p in others), key=lambda p: seconds(p, sizes))
+        best = min(complete, key=lambda p: seconds(p, sizes))
         least = seconds(best, sizes)
         return best if found > max(SURE * least, least + WORTH) else plan
 

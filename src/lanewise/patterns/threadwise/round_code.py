@@ -15,6 +15,9 @@ INSTRUCTION_BYTES = 16
 # of 8), 48 and 64 KB as extremes of products or differences by a test (13 to 23 %), on an NVIDIA
 # H200.
 MOST_CODE = 24 * 1024
+# The same, beyond which they come from the GPU's memory: of log-sum-exps 8 x 8 points in tiles of 8
+# take 320 KB and 2.5 times as long as 4 x 4 points in tiles of 16, which take 160 KB.
+FAR_TOO_MUCH_CODE = 192 * 1024
 
 
 def slots_of_a_round(body: ir.Block) -> float:
@@ -43,10 +46,19 @@ def slots_of(body: ir.Block) -> float:
 
 def is_much_code(plan: Plan, slots: float) -> bool:
     """Whether the rounds of a tile, written out for all points of a thread, do not fit the
-    instruction cache.
+    instruction cache next to a scheduler.
     """
+    return _code(plan, slots) > MOST_CODE
+
+
+def is_far_too_much_code(plan: Plan, slots: float) -> bool:
+    """Whether they do not fit any instruction cache."""
+    return _code(plan, slots) > FAR_TOO_MUCH_CODE
+
+
+def _code(plan: Plan, slots: float) -> float:
     points = (plan.targets or 1) * (plan.rows or 1) * (plan.layers or 1)
-    return points * (plan.tile or 1) * slots * INSTRUCTION_BYTES > MOST_CODE
+    return points * (plan.tile or 1) * slots * INSTRUCTION_BYTES
 
 
 def _is_innermost(loop: ir.For) -> bool:
