@@ -122,7 +122,8 @@ def test_defaults_of_array_kernels_are_those_of_the_rules(field: str) -> None:
 
 def test_every_family_of_plans_is_in_the_reference() -> None:
     """The tables of the rules, by their names in the code: a new one needs a row in docs/generator/default_shapes.py."""
-    for module, rows in ((array_plans, default_shapes.ON_A_GPU), (host_plans, default_shapes.ON_A_CPU)):
+    on_a_gpu = (*default_shapes.ON_A_GPU, *default_shapes.BY_THE_MODEL)
+    for module, rows in ((array_plans, on_a_gpu), (host_plans, default_shapes.ON_A_CPU)):
         listed = {p.as_dict().__repr__() for _, several in rows for p in several}
         for name, thing in vars(module).items():
             plans = [thing] if isinstance(thing, lw.Plan) else thing if isinstance(thing, tuple) else []

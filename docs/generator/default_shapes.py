@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from lanewise.patterns.pairwise.build import LEAST_SIDE_BY_SIDE, SIDE_BY_SIDE
 from lanewise.patterns.sitewise.pattern import BOX_PLANS, LEAST_MERGED
-from lanewise.patterns.threadwise import host_plans, plans
+from lanewise.patterns.threadwise import host_plans, plans, priced
 from lanewise.planning.plan import Plan
 
 TITLE = "Default shapes"
@@ -28,6 +28,12 @@ ON_A_GPU: tuple[tuple[str, tuple[Plan, ...]], ...] = (
     ("neighbours in a box", plans.LAYERS),
     (f"neighbours in a box with costly edges, {FEWER}", (plans.EDGED_BOX,)),
     ("all others", plans.STREAMS),
+)
+# kernels, and the plans that the model compares with that of the rules
+BY_THE_MODEL: tuple[tuple[str, tuple[Plan, ...]], ...] = (
+    ("all loops have fewer iterations than the tile", plans.LOOPS["short"]),
+    ("fewer points than these plans need", plans.LOOPS["small"]),
+    ("the end of a loop depends on the point", plans.OTHERS),
 )
 ON_A_CPU: tuple[tuple[str, tuple[Plan, ...]], ...] = (
     ("products, AVX-512", (host_plans.PRODUCT,)),
@@ -69,6 +75,15 @@ def section() -> Iterator[str]:
         f"| recurrences of {plans.LONG} iterations or more | `panel={plans.PANEL}`, and the plan "
         "of the sums ahead of a panel |"
     )
+    yield from (
+        "",
+        "If a kernel has loops, the model sometimes compares the plan of the rules with others: it "
+        f"takes one that it expects to be {priced.SURE:g} times as fast and to save "
+        f"{priced.WORTH * 1e6:g} µs.", "",
+        "| when | plans |", "| --- | --- |",
+    )  # fmt: skip
+    for when, given in BY_THE_MODEL:
+        yield f"| {when} | {_plans(given)} |"
     wide, narrow = (host_plans.BYTES // 4 * bits // 512 for bits in (512, 256))
     yield from (
         "",
