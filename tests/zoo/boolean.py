@@ -30,7 +30,7 @@ class Ring:
 RINGS = {
     "or": Ring("False", ("s = s or ({a} and {b})",)),
     "found": Ring("False", ("if {a} and {b}:", "    s = True")),
-    "either": Ring("0", ("s = s or ({a} and {b})",), given="lw.i32(s)"),
+    "either": Ring("False", ("s = s or ({a} and {b})",), given="lw.i32(s)"),
     "all": Ring("True", ("s = s and ({a} or {b})",), dual=True),
     "stop": Ring("False", ("if {a} and {b}:", "    s = True", "    break")),
     "count": Ring("0", ("if {a} and {b}:", "    s += 1")),
