@@ -5,8 +5,8 @@ Where a function has a kink, one of its subgradients is taken, as PyTorch does: 
 half for each side where min or max are of equal numbers, 1 at the ends of clamp. The derivative of
 sqrt at 0, which is infinite, is 0, as for PyTorch's norm: so the distance of an element from itself
 adds nothing. Where the function of a number is no number, such as sqrt or log of a negative one, no
-derivative of it is one: log passes on what it computed. Steps (floor, ceil, trunc, comparisons)
-have the derivative 0.
+derivative of it is one: logarithms test their argument, without computing themselves once more.
+Steps (floor, ceil, trunc, comparisons) have the derivative 0.
 """
 
 from __future__ import annotations
@@ -58,13 +58,18 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             slope = 2 / math.sqrt(math.pi) * (1 if intrinsic == "erf" else -1)
             return (r.times(r.number(slope), r.call("exp", r.minus(r.times(x, x)))),)
         case "log1p":
-            return (r.where("<", x, r.number(-1), out, r.divide(one, r.plus(one, x))),)
+            more = r.plus(one, x)
+            return (r.where("<", more, zero, r.number(math.nan), r.divide(one, more)),)
         case "log":
-            return (r.where("<", x, zero, out, r.divide(one, x)),)
+            return (r.where("<", x, zero, r.number(math.nan), r.divide(one, x)),)
         case "log2":
-            return (r.where("<", x, zero, out, r.divide(r.number(1 / math.log(2)), x)),)
+            return (
+                r.where("<", x, zero, r.number(math.nan), r.divide(r.number(1 / math.log(2)), x)),
+            )
         case "log10":
-            return (r.where("<", x, zero, out, r.divide(r.number(1 / math.log(10)), x)),)
+            return (
+                r.where("<", x, zero, r.number(math.nan), r.divide(r.number(1 / math.log(10)), x)),
+            )
         case "sin":
             return (r.call("cos", x),)
         case "cos":
