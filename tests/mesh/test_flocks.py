@@ -65,6 +65,14 @@ def test_parts_may_have_no_agents_and_all_may_be_in_one_cell() -> None:
         assert flown("cpu*7", (5,), **chosen) == flown("cpu", (5,), **chosen)
 
 
+@pytest.mark.parametrize("search", ["static-grid", "dynamic-grid", "all-pairs", "cell-array"])
+def test_there_may_be_no_agents(search: str) -> None:
+    for place in ("cpu", "cpu*1", "cpu*3"):
+        there = Flock(agents=0, search=search, device=place)  # pyright: ignore[reportArgumentType]
+        there.advance(3)
+        assert len(there.boids) == 0
+
+
 def test_a_step_is_a_sound_sequence() -> None:
     verify(flock("cpu*3").sequence())
 

@@ -91,6 +91,8 @@ class MeshSteering:
         sums = [urge.parts[n] for urge in self.urges for n in self._near.parts]
 
         def run() -> None:
+            if not len(self._rooms.array):
+                return  # there is no place to search around
             if not self._left:
                 self._list(drift)
             self._left -= 1

@@ -155,6 +155,6 @@ def make_mesh_storage(
     rooms: Rooms, structures: Sequence[Structure], moved: Callable[[], None]
 ) -> MeshStorage | None:
     """The same on a mesh."""
-    if not structures or structures[0].order is None:
+    if not structures or not len(rooms.array) or structures[0].order is None:
         return None
     return MeshStorage(rooms, structures, moved)
