@@ -26,6 +26,15 @@ class Spot(lw.Record):
     at: lw.vec2
 
 
+class Pair(lw.Record):
+    mass: lw.f32
+    kind: lw.i32
+
+
+class Scalar(lw.Record):
+    mass: lw.f64
+
+
 @lw.elementwise
 def grow(grain: Grain, by: lw.f64):
     grain.mass += by
@@ -92,6 +101,25 @@ def test_a_view_where_records_are_structures(layout: lw.Layout, device: str) -> 
                 ArgumentError, match=r"copy=False\): .* is a copy; that of .*\.with_layout\(lw\.AoS\(\)\) is a view"
             ):
                 part.to_structured(copy=False)
+
+
+@pytest.mark.parametrize("record", [Grain, Pair, Scalar], ids=lambda r: r.__name__)
+@pytest.mark.parametrize("layout", ALL, ids=str)
+def test_a_write_reaches_the_array_or_raises(layout: lw.Layout, record: type[Any]) -> None:
+    """A view where each record is one piece: a pair of SoAoAS is one group, and one scalar is so in SoA as well."""
+    whole: tuple[type[lw.Layout], ...] = {
+        Grain: (lw.AoS, lw.AoAS), Pair: (lw.AoS, lw.AoAS, lw.SoAoAS), Scalar: (lw.AoS, lw.AoAS, lw.SoAoAS, lw.SoA)
+    }[record]  # fmt: skip
+    array = record.zeros(5, layout=layout)
+    structured = array.to_structured()
+    if isinstance(layout, whole) or layout == lw.AoSoA(1):
+        structured["mass"][2] = 7
+        assert array.mass.tolist() == [0, 0, 7, 0, 0]
+    else:
+        with pytest.raises(ValueError, match="read-only"):
+            structured["mass"][2] = 7
+        with pytest.raises(ArgumentError, match="is a copy"):
+            array.to_structured(copy=False)
 
 
 @pytest.mark.parametrize("layout", ALL, ids=str)

@@ -213,7 +213,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "size": ("--size big --plot a.png", "--size big: wanted WIDTHxHEIGHT in pixels, such as 1280x720"),
     "small": ("--size 9x99 --plot a.png", "--size 9x99: wanted 64 to 7680 pixels each way"),
-    "fps": ("--fps 60 --movie a.gif", "--fps 60: wanted more than 0 and at most 50 frames a second for .gif"),
+    "fps": ("--fps 60 --movie a.gif", "--fps 60: wanted more than 0 and at most 50 frames per second for .gif"),
     "fps of nothing": ("--fps 20 --plot a.png", "--fps needs --movie"),
     "one file": ("--out a.h5 --final a.h5", "--final a.h5 is also the file of --out; wanted another one"),
     "table and agents": ("--from a.csv --agents 3", "--agents cannot be given with --from: the table says where the agents are"),

@@ -161,7 +161,7 @@ def test_info(lanewise: Command) -> None:
 def test_info_of_links(lanewise: Command) -> None:
     outcome = lanewise("info", "--devices")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "links, with bytes copied a second\n  from" in outcome.out
+    assert "links, with bytes copied per second\n  from" in outcome.out
     (link,) = (x for x in lanewise("info", "--devices", "--json").last_json["links"] if x["from"] == x["to"] == "cpu")
     assert link["link"] == "memory of the host"
     assert link["bytes_per_second"] > 1e6

@@ -40,7 +40,7 @@ def test_a_terminal_shows_what_compiles_and_forgets_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(cache, "_SAID", set[str]())
     compile_slowly(CompilingLine(0.01), "collide", "walls")
     assert [x for x in screen.getvalue().split("\r\x1b[2K") if x] == [
-        "compiling kernel 1 (collide), once for this machine ...", "compiling kernel 2 (walls), once for this machine ...",
+        "compiling kernel 1 (collide), once per machine ...", "compiling kernel 2 (walls), once per machine ...",
     ]  # fmt: skip
     assert screen.getvalue().endswith("\r\x1b[2K")
 
@@ -56,7 +56,7 @@ def test_the_line_says_how_many_there_are_where_that_is_known(monkeypatch: pytes
         assert line._timer is not None
         line._timer.join()
     line(Compilation("collide", 3, True, 12))
-    assert screen.getvalue().endswith("compiling kernel 4 of 12 (walls), once for this machine ...")
+    assert screen.getvalue().endswith("compiling kernel 4 of 12 (walls), once per machine ...")
     line(Compilation("walls", 4, True, 12))
     assert screen.getvalue().endswith("\r\x1b[2K")
 

@@ -44,7 +44,7 @@ def test_a_step_is_explained(streaming, device):
     assert max(map(len, text.splitlines())) <= 120
     assert f"5 x 4 sites of D2Q9, {streaming}" in text
     assert "f: 9 f32 read and written by 18 sites" in text
-    assert "boxes that caches hold take less" in text
+    assert "boxes that fit caches take less" in text
     console = Console(width=160, record=True, file=io.StringIO())
     console.print(found)
     assert "branch splitting" in console.export_text()
@@ -98,7 +98,7 @@ def test_masks_of_stencils(kinds, shape):
     sites = kernel.sites(shape, mask=mask, edges={"x": "wall", "y": "cold"}, device="cpu")
     found = kernel.compile(sites, level=0.5).explain()
     assert check_forms(found)["updated_sites"] == (mask == 0).sum()
-    assert ("about sites that it passes over: no site is updated" in str(found)) == (0 not in kinds)
+    assert ("about sites that are skipped: no site is updated" in str(found)) == (0 not in kinds)
 
 
 def test_the_row_of_the_classes_of_sites():

@@ -160,10 +160,10 @@ def test_the_summary_names_the_automatic_choice() -> None:
     )
     same = Rung(name=f"W=9, {AUTOMATIC}", bodies=5, skipped=f"on this device it is {OWN_CELLS!r}", extra={"world": 9.0})
     assert summary([slow, fast, same]) == [
-        f"5 agents, world 9: fastest is {CURVE!r}, 1.00 s a step; the automatic choice, {OWN_CELLS!r}, takes 1.50 times as long"
+        f"5 agents, world 9: fastest is {CURVE!r}, 1.00 s per step; the automatic choice, {OWN_CELLS!r}, takes 1.50 times as long"
     ]
     (line,) = summary([slow, same])
-    assert line.endswith("1.50 s a step; it is lanewise's automatic choice")
+    assert line.endswith("1.50 s per step; it is lanewise's automatic choice")
     assert summary([same]) == []
 
 

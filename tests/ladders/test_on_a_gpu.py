@@ -18,7 +18,7 @@ Rungs = dict[str, dict[str, Any]]
 
 
 def check_waves(rungs: Rungs) -> None:
-    for name in ("2: packed data", "3: one kernel a band", "4: stacks in the grid", "4d: in float64"):
+    for name in ("2: packed data", "3: one kernel per band", "4: stacks in the grid", "4d: in float64"):
         assert 0 <= rungs[name]["idle_threads"] < rungs[name]["threads"], name
         assert rungs[name]["over_cpu"] > 0, name
     assert rungs["4d: in float64"]["relative_error"] < 1e-8 < rungs["4: stacks in the grid"]["relative_error"]

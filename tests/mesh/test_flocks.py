@@ -187,7 +187,7 @@ def test_agents_come_from_one_device_where_they_are() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--agents", 300, "--device", "cpu*5"), "300 agents on 5 parts (5 x cpu): a run wants 64 a part at least; take 4"),
+        (("--agents", 300, "--device", "cpu*5"), "300 agents on 5 parts (5 x cpu): a run wants at least 64 per part; take 4"),
         (("--device", "cpu*2", "--semantics", "seq"), "semantics seq moves one agent after another, on one device"),
         (("--device", "cpu*2", "--think-every", 2), "agents that do not think in every step are on one device"),
     ],

@@ -237,7 +237,7 @@ def test_plans_of_one_device_that_no_mesh_has_are_chosen_anew() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--bodies", 300, "--device", "cpu*5"), "300 bodies on 5 parts (5 x cpu): a run wants 64 a part at least; take 4"),
+        (("--bodies", 300, "--device", "cpu*5"), "300 bodies on 5 parts (5 x cpu): a run wants at least 64 per part; take 4"),
         (("--device", "cpu*0"), "'cpu*0': a mesh has 1 to 1,024 parts"),
         (("--device", "tpu*2"), "unknown device 'tpu'"),
         (("--device", "cuda:2-1"), "GPUs are listed from the lower number to the higher"),

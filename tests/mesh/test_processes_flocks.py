@@ -70,7 +70,7 @@ def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, pi
 @pytest.mark.slow
 def test_wrong_options_are_said_once(tmp_path: Path) -> None:
     for line, said in (
-        (("--agents", 100), "a run wants 64 a part at least; take one part"),
+        (("--agents", 100), "a run wants at least 64 per part; take one part"),
         (("--semantics", "seq"), "semantics seq moves one agent after another, on one device, found cpu*2"),
         (("--k", 5000, "--agents", 300), "k is 5000; there are only 300 agents"),
     ):

@@ -110,7 +110,7 @@ def test_wrong_options_are_said_once(tmp_path: Path) -> None:
         (("--no-such-option",), "No such option: --no-such-option"),
         (("--device", "cuda:77"), "'cuda:77'"),
         (("--bodies", 200, "--method", "direct", "--theta", 0.5, "--out", "run.h5"), "--theta needs --method tree"),
-        (("--bodies", 100, "--steps", 1), "a run wants 64 a part at least; take one part"),
+        (("--bodies", 100, "--steps", 1), "a run wants at least 64 per part; take one part"),
     ):
         done = run(2, *MODULE, "gravity", "run", *line, folder=tmp_path)
         assert done.returncode == 2

@@ -244,7 +244,7 @@ REFUSED = [
     (bare, "lw.ArgMin needs the type of what a pair gives", "wanted: lw.ArgMin[lw.f32]"),
     (of_truths, "lw.Min does not reduce values of this type", "found: lw.Min of bool"),
     (of_whole_numbers, "lw.LogSumExp does not reduce values of this type", "wanted: floats"),
-    (of_a_vector, "lw.KMin does not reduce values of this type", "wanted: one number a pair"),
+    (of_a_vector, "lw.KMin does not reduce values of this type", "wanted: one number per pair"),
     (of_a_number, "the result is of type bool", "found: a value of type f32"),
     (elementwise, "a reduction belongs to a pairwise function", "wanted: @lw.pairwise above the function"),
 ]

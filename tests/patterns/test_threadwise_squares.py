@@ -241,8 +241,8 @@ def stage_text(kernel: Any, plan: Plan) -> str:
     (added, Plan(across=4, rows=4, tile=8), "c is read and written, and a tile writes it when all of its points are computed"),
     (shifted, Plan(across=4, rows=4, tile=8), "not every point writes its own element of c, once and in any case"),
     (twice, Plan(across=4, rows=4, tile=8), "a point writes an element twice, and a tile has room for one of both"),
-    (write_turned, Plan(across=4, rows=4, tile=6), "a tile has whole squares of 4 points, and at most 1024 a side; 6 were requested"),
-    (write_turned, Plan(across=16, rows=16, tile=2048), "at most 1024 a side; 2048 were requested"),
+    (write_turned, Plan(across=4, rows=4, tile=6), "a tile has whole squares of 4 points, and at most 1024 per side; 6 were requested"),
+    (write_turned, Plan(across=16, rows=16, tile=2048), "at most 1024 per side; 2048 were requested"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(kernel: Any, plan: Plan, reason: str) -> None:
     a, c = numbers(9, 9), np.zeros((10, 10), np.float32)

@@ -208,7 +208,7 @@ def test_what_could_fail_later_is_found_first(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(InputError, match=re.escape(message)):
         MovieWriter(tmp_path / "a.avi", 10)
     for fps, most, suffix in ((0, 50, ".gif"), (60, 50, ".gif"), (300, 240, ".mp4")):
-        message = f"{fps} frames a second; wanted more than 0 and at most {most} for {suffix}"
+        message = f"{fps} frames per second; wanted more than 0 and at most {most} for {suffix}"
         with pytest.raises(ArgumentError, match=re.escape(message)):
             MovieWriter(tmp_path / f"b{suffix}", fps)
     monkeypatch.setattr("lanewise.plot.encoders._bundled", lambda: None)

@@ -71,7 +71,7 @@ class CompilingLine:
         with self._lock:
             if not self._running:  # it was done while this thread waited for the lock
                 return
-            once = "once for this machine" if keeps() else "in every run, as there is no cache"
+            once = "once per machine" if keeps() else "in every run, as there is no cache"
             count = (
                 f"{compilation.number} of {compilation.of}"
                 if compilation.of

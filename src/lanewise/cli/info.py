@@ -49,7 +49,7 @@ def info(
     for d in facts["devices"]:
         print(f"  {d['name']:8} {d['description']}")
     if devices:
-        print("\nlinks, with bytes copied a second")
+        print("\nlinks, with bytes copied per second")
         for line in lines_of_links(facts["links"]):
             print(f"  {line}")
     if facts["cuda_missing"]:

@@ -145,7 +145,7 @@ def _say_search(folder: Path, json_: bool) -> None:
         said = {
             "product": "waves",
             "units": [asdict(u) for u in units],
-            "waiting for a card": waits,
+            "waiting for a GPU": waits,
         }
         print(json.dumps(said))
         return
@@ -155,7 +155,7 @@ def _say_search(folder: Path, json_: bool) -> None:
     for u in units[:SHOWN]:
         print(f"unit {u.number}: {u.done:,} of {counted(u.steps, 'step', 'steps')}")
     if waits:
-        print(f"waiting for a card: unit {', '.join(map(str, waits))}")
+        print(f"waiting for a GPU: unit {', '.join(map(str, waits))}")
 
 
 def _follow(

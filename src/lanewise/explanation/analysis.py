@@ -25,7 +25,6 @@ from lanewise.ir.series import typical
 from lanewise.language.target import target_of
 from lanewise.models.predict import Analyses
 from lanewise.passes import normal_form
-from lanewise.support.articles import an
 
 # The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
 UNITS = {
@@ -189,7 +188,7 @@ def _instruction_line(units: dict[str, float], per: str) -> str:
     parts = ", ".join(
         f"{n:.3g} {unit}" for unit, n in sorted(units.items(), key=lambda x: -x[1]) if n >= 0.005
     )
-    return f"{sum(units.values()):.4g} {an(per)}: {parts}"
+    return f"{sum(units.values()):.4g} per {per}: {parts}"
 
 
 def _symmetry(function: ir.Function, target: str, source: str) -> tuple[str, dict[str, Any]]:

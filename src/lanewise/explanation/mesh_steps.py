@@ -136,7 +136,7 @@ class MeshStep:
             for n in PREDICTED
         ]
         rows = self.step.rows
-        sizes = f"strong: {sum(rows):,} {self.kind} in all, weak: {max(rows, default=0):,} a part"
+        sizes = f"strong: {sum(rows):,} {self.kind} in all, weak: {max(rows, default=0):,} per part"
         of = "of one with all of them, times their number"
         if not together:
             of = "of one device with all of them, which runs one part after the other"

@@ -57,8 +57,8 @@ def analyse_step(subject: Subject) -> Analysis:
 
 def _bytes_text(traffic: SiteTraffic, each: float | None) -> str:
     if each is None:
-        return f"{traffic.nbytes:,.0f} a step, about sites that it passes over: no site is updated"
-    return f"{each:.1f} a step of a site that is updated"
+        return f"{traffic.nbytes:,.0f} per step, about sites that are skipped: no site is updated"
+    return f"{each:.1f} per step and updated site"
 
 
 def kinds(reference: ir.Kernel) -> list[ir.Function]:

@@ -31,7 +31,7 @@ from lanewise.ladders.rung import (
 from lanewise.sims.common.devices import target_of
 from lanewise.support.numerals import counted
 
-RATE = Rate("agent_steps_per_second", "millions of agents a second", 1e6)
+RATE = Rate("agent_steps_per_second", "millions of agents per second", 1e6)
 NOISE = 1.03  # a rung that is slower by less is as fast
 
 
@@ -92,7 +92,7 @@ def summary(rungs: list[Rung]) -> list[str]:
             best = min(timed, key=timed.__getitem__)
             lines.append(
                 f"{counted(agents, 'agent', 'agents')}, world {world:g}: fastest is {best!r}, "
-                f"{seconds_text(timed[best])} a step"
+                f"{seconds_text(timed[best])} per step"
                 f"{_verdict(by_search.get(AUTOMATIC), timed, best)}"
             )
     if any(parts_of(r) for r in rungs):

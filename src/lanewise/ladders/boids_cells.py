@@ -93,7 +93,7 @@ def summary(rungs: list[Rung]) -> list[str]:
             best = min(timed, key=timed.__getitem__)
             lines.append(
                 f"{counted(key[0], 'agent', 'agents')}, {key[1]}: fastest with {best}^3 cells, "
-                f"{seconds_text(timed[best])} a step"
+                f"{seconds_text(timed[best])} per step"
             )
     return lines
 
@@ -111,6 +111,6 @@ LADDER = Ladder(
     columns=(Column("steps/s", number_text("steps_per_second", digits)),),
     summary=summary,
     elements="agents",
-    rate=Rate("agent_steps_per_second", "millions of agents a second", 1e6),
+    rate=Rate("agent_steps_per_second", "millions of agents per second", 1e6),
     draw=_draw,
 )

@@ -62,9 +62,9 @@ def plot_boids(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> N
     left, middle, right = (
         figure.add_axes((x, 0.27, w, 0.53)) for x, w in ((0.05, 0.3), (0.4, 0.2), (0.76, 0.22))
     )
-    dark_axes(left, f"Agents, in a world of {world:g}", "agents", "steps a second")
+    dark_axes(left, f"Agents, in a world of {world:g}", "agents", "steps per second")
     flock = counted(crowd, "agent", "agents")
-    dark_axes(middle, f"Worlds, {flock}", "radius of the world", "steps a second")
+    dark_axes(middle, f"Worlds, {flock}", "radius of the world", "steps per second")
     names = list(dict.fromkeys(_search(r) for r in rungs))
     for place, name in enumerate(names):
         mine, colour = [r for r in timed if _search(r) == name], COLOURS[place % len(COLOURS)]

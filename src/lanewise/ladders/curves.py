@@ -29,7 +29,7 @@ class CurvePanel:
 
 
 SHORT = 20  # a range of values below which every tick has its number
-STEP = CurvePanel("milliseconds a step", 1e-3)
+STEP = CurvePanel("milliseconds per step", 1e-3)
 COLOURS = ("#4f9df0", "#ffab4a", "#7ee0a0", "#ff6a3d", "#c9a0ff", "#e8c547", "#f27fb2", "#9fdcf2")
 WIDTH, HEIGHT, LEFT = 9.0, 5.6, 0.9  # inches
 

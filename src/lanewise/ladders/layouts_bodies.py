@@ -140,7 +140,7 @@ def summary(rungs: list[Rung]) -> list[str]:
 
 def _draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
     panels = (
-        CurvePanel("seconds a step, with copies"),
+        CurvePanel("seconds per step, with copies"),
         CurvePanel("times one CPU thread", 1.0, "over_serial"),
     )
     kept = [replace(r, extra={**r.extra, "over_serial": r.speedup}) for r in rungs]

@@ -32,7 +32,7 @@ from lanewise.ladders.rung import (
 from lanewise.sims.common.devices import target_of
 from lanewise.support.errors import InputError
 
-RATE = Rate("sites_per_second", "millions of sites a second", 1e6)
+RATE = Rate("sites_per_second", "millions of sites per second", 1e6)
 SPLIT = ("loops split", "branches split", "loops and branches split")
 NOISE = 0.02  # a factor that differs from 1 by less says nothing
 
@@ -62,7 +62,7 @@ def summary(rungs: list[Rung]) -> list[str]:
             best = min(timed, key=lambda r: r.seconds or 0.0)
             lines.append(
                 f"{box}: fastest in float32 is {best.name.partition(', ')[2]!r} with "
-                f"{seconds_text(best.seconds)} a step "
+                f"{seconds_text(best.seconds)} per step "
                 f"({digits(number(best, 'mlups') or 0.0)} MLUPS)"
             )
             lines += _splitting(box, by_version)

@@ -143,7 +143,7 @@ class Rate:
     """
 
     key: str = "pairs_per_second"
-    text: str = "billions of pairs a second"
+    text: str = "billions of pairs per second"
     unit: float = 1e9
     title: str = "Rate here"
 

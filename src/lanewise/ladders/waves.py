@@ -43,7 +43,7 @@ TOLERANCE = 1e-4  # of the largest amplitude: sums in float32
 RUNS = 3
 ENOUGH = 1.0  # seconds after which a rung is not run again
 LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that a spin-down may take
-RATE = Rate("templates_sfts_per_second", "billions of templates x SFTs a second", 1e9)
+RATE = Rate("templates_sfts_per_second", "billions of templates x SFTs per second", 1e9)
 
 
 # Cells of (stack, detector, frequency): the thesis's; four of its stacks on a CPU, and one in a

@@ -69,8 +69,8 @@ class PopulationsName:
     def __post_init__(self) -> None:
         describe(
             self,
-            f"`f: lw.{self.name}`: the populations of a site, one {self.scalar} a direction of the "
-            "lattice; a NumPy array in Python.",
+            f"`f: lw.{self.name}`: the populations of a site, one {self.scalar} per direction of "
+            "the lattice; a NumPy array in Python.",
         )
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ from lanewise.support.whole_steps import WholeSteps
 
 Fields: TypeAlias = Mapping[str, Callable[[], Any]]
 DIMENSIONS = (2, 3)  # of arrays
-SLOWEST = 0.001  # frames a second
+SLOWEST = 0.001  # frames per second
 STEPS = range(2**53)  # which the page can tell from each other
 
 
@@ -319,7 +319,7 @@ def view(
     Raises `InputError` if `what` cannot be shown, and if no port is free.
     """
     if not rate >= SLOWEST:  # as of NaN, of which no frame would ever be due
-        raise InputError(f"rate={rate:g}: wanted frames a second, at least {SLOWEST:g}")
+        raise InputError(f"rate={rate:g}: wanted frames per second, at least {SLOWEST:g}")
     if not 0 <= port < 65536:
         raise InputError(f"port={port}: wanted one from 0 to 65535")
     if not isinstance(colour, str | Elementwise | HelperFunction | None):

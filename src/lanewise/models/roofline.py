@@ -110,8 +110,8 @@ DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}
 CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
 
 ASSUMED = (
-    "every population is loaded and put once a step, through memory: boxes that caches hold take "
-    "less",
+    "every population is loaded and stored once per step, through memory: boxes that fit caches "
+    "take less",
     "special sites do as much as the bulk; both sides of a branch of the function count as "
     "operations",
 )

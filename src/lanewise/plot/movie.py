@@ -57,7 +57,7 @@ class MovieWriter:
 
         Args:
             path: ends in .gif or .mp4, which says the format.
-            fps: frames a second; a GIF has at most 50.
+            fps: frames per second; a GIF has at most 50.
             overwrite: whether an existing file is replaced.
 
         Raises:
@@ -122,7 +122,8 @@ def _encoder_for(path: Path, fps: float) -> Callable[[Path, tuple[int, int]], En
     suffix = path.suffix.lower()
     if suffix in MOST_FPS and not 0 < fps <= MOST_FPS[suffix]:
         raise ArgumentError(
-            f"{fps} frames a second; wanted more than 0 and at most {MOST_FPS[suffix]} for {suffix}"
+            f"{fps} frames per second; wanted more than 0 and at most {MOST_FPS[suffix]} for "
+            f"{suffix}"
         )
     match suffix:
         case ".gif":

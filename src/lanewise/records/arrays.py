@@ -341,9 +341,11 @@ class RecordArray(Generic[B]):
     def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """The records as a structured array of NumPy, of shape (n,).
 
-        For AoS and AoAS on the host it is a view, so writes to it change this array. For other
-        layouts, and from a GPU, it is a copy: read-only, or writable with `copy=True`. `copy=False`
-        raises `ArgumentError` if a copy would be needed.
+        On the host it is a view if the layout keeps each record in one piece; writes to it then
+        change this array. AoS, AoAS and AoSoA(1) always do, SoAoAS if all fields fit in one group,
+        SoA if the record is a single scalar. Otherwise, and from a GPU, it is a read-only copy:
+        writes raise `ValueError`. `copy=True` gives a writable copy, `copy=False` raises
+        `ArgumentError` where there is no view.
         """
         return structures.structured(self._storage, copy)
 

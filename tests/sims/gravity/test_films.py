@@ -117,7 +117,7 @@ REFUSED = {
     "nobody": (Pictures(movie=Path("a.gif"), show="stars"), "--show stars: there are no such bodies; there are halo"),
     "width": (Pictures(movie=Path("a.gif"), width=0.0), "--width 0: wanted a finite length above zero"),
     "name": (Pictures(movie=Path("a.avi")), "--movie a.avi: animations are GIF or MP4"),
-    "rate": (Pictures(movie=Path("a.gif"), fps=80), "--fps 80: wanted more than 0 and at most 50 frames a second"),
+    "rate": (Pictures(movie=Path("a.gif"), fps=80), "--fps 80: wanted more than 0 and at most 50 frames per second"),
     "no film": (Pictures(colour="speed"), "--colour needs --movie"),
     "no frames": (Pictures(movie_every=3), "--movie-every needs --movie"),
 }

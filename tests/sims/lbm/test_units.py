@@ -59,7 +59,7 @@ def test_described() -> None:
     assert CYLINDER.describe() == (
         "cell 0.002 m, step 0.0005 s, 1,000 steps for the flow to pass 50 sites\n"
         "nu 0.125, tau 0.875, omega 1.14286\n"
-        "Reynolds 20, a site's 0.4, Mach 0.0866"
+        "Reynolds 20, per site 0.4, Mach 0.0866"
     )
 
 
@@ -152,7 +152,7 @@ def water(**changes: Any) -> Units:
             "the relaxation time tau is 0.5 + 1.5e-10, which float32 cannot tell from 0.5; a lower Reynolds number, more sites or a "
             "higher lattice velocity raise it",
         ),
-        (lambda: CYLINDER.force_to_si(1.0, 1), "a force in 1 dimensions; wanted 2 (newtons a metre of depth) or 3 (newtons)"),
+        (lambda: CYLINDER.force_to_si(1.0, 1), "a force in 1 dimensions; wanted 2 (newtons per metre of depth) or 3 (newtons)"),
         (lambda: relaxation(0.0), "the kinematic viscosity nu is 0; wanted a finite number above zero"),
         (lambda: viscosity(2.0), "the relaxation rate omega is 2; wanted a number between 0 and 2"),
         (lambda: viscosity(math.nan), "the relaxation rate omega is nan; wanted a number between 0 and 2"),

@@ -283,9 +283,9 @@ def test_units_that_wait_say_so_and_can_be_interrupted(
         def states() -> list[str]:
             return [s.state for s in status(read_scan(folder), folder)] if (folder / "units.json").exists() else []
 
-        until(lambda: states() == ["waiting for a card"] * 2 + ["waiting"] * 2 or process.poll() is not None)
+        until(lambda: states() == ["waiting for a GPU"] * 2 + ["waiting"] * 2 or process.poll() is not None)
         said = CliRunner().invoke(app, ["units", "status", str(folder)]).stdout
-        assert said.startswith("4 units of gravity: 2 waiting for a card, 2 waiting\n")
+        assert said.startswith("4 units of gravity: 2 waiting for a GPU, 2 waiting\n")
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 130, said

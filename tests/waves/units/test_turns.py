@@ -123,9 +123,9 @@ def test_a_search_says_which_units_wait(tmp_path: Path) -> None:
     def look() -> None:
         assert waiting(folder) == [2]
         said = CliRunner().invoke(app, ["units", "status", str(folder)]).stdout
-        assert said == "1 unit of waves begun: 0 of 2 steps\nunit 0: 0 of 2 steps\nwaiting for a card: unit 2\n"
+        assert said == "1 unit of waves begun: 0 of 2 steps\nunit 0: 0 of 2 steps\nwaiting for a GPU: unit 2\n"
         said = CliRunner().invoke(app, ["units", "status", str(folder), "--json"]).stdout
-        assert '"waiting for a card": [2]' in said
+        assert '"waiting for a GPU": [2]' in said
         raise KeyboardInterrupt
 
     with (

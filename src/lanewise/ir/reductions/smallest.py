@@ -93,7 +93,7 @@ class Smallest(Reduction):
 
     def refuses(self, kind: t.ValueType) -> str | None:
         if not isinstance(kind, t.Scalar) or kind == t.BOOL:
-            return "one number a pair, such as lw.f32"
+            return "one number per pair, such as lw.f32"
         return None
 
 

@@ -64,8 +64,8 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
         return None
     if not 0 < side <= MOST or side % shape.total:
         return (
-            f"a tile has whole squares of {shape.total} points, and at most {MOST} a side; {side} "
-            "were requested"
+            f"a tile has whole squares of {shape.total} points, and at most {MOST} per side; "
+            f"{side} were requested"
         )
     loops, body = merging.nest(kernel)
     names = {x.variable for x in loops}

@@ -22,7 +22,7 @@ from lanewise.io.claims import claimed, holder_of, lock_of
 from lanewise.support.errors import DeviceError, InputError
 
 PATIENCE = 0.05  # seconds between two looks for a card that is free
-WAITING = "waiting for a card"  # what the status says of a unit
+WAITING = "waiting for a GPU"  # what the status says of a unit
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def check_film(movie: Path | None, fps: float | None) -> None:
     most = MOST_FPS[movie.suffix.lower()]
     if not 0 < fps <= most:
         raise InputError(
-            f"--fps {fps:g}: wanted more than 0 and at most {most} frames a second for "
+            f"--fps {fps:g}: wanted more than 0 and at most {most} frames per second for "
             f"{movie.suffix.lower()}"
         )
 

@@ -189,8 +189,8 @@ def check_parts(count: int, kind: str, place: str | lw.Mesh) -> None:
     if isinstance(place, lw.Mesh) and place.parts > 1 and count < LEAST * place.parts:
         most = count // LEAST
         raise InputError(
-            f"{count:,} {kind} on {place.parts} parts ({place}): a run wants {LEAST} a part at "
-            f"least; take {f'{most} or fewer' if most > 1 else 'one part'}"
+            f"{count:,} {kind} on {place.parts} parts ({place}): a run wants at least "
+            f"{LEAST} per part; take {f'{most} or fewer' if most > 1 else 'one part'}"
         )
 
 

@@ -172,7 +172,7 @@ class Units:
             f"{counted(self.steps(self.length_m / self.velocity_m_s), 'step', 'steps')} for the "
             f"flow to pass {self.sites:g} sites\n"
             f"nu {self.nu:.6g}, tau {self.tau:.6g}, omega {self.omega:.6g}\n"
-            f"Reynolds {self.reynolds:.6g}, a site's {self.grid_reynolds:.4g}, Mach {self.mach:.4g}"
+            f"Reynolds {self.reynolds:.6g}, per site {self.grid_reynolds:.4g}, Mach {self.mach:.4g}"
         )
 
     # -------------------- conversion; arrays keep their shape and float type
@@ -255,7 +255,7 @@ class Units:
     def _newtons(self, dimensions: int) -> float:
         if dimensions not in (2, 3):
             raise InputError(
-                f"a force in {dimensions} dimensions; wanted 2 (newtons a metre of depth) or 3 "
+                f"a force in {dimensions} dimensions; wanted 2 (newtons per metre of depth) or 3 "
                 "(newtons)"
             )
         return self._pascals * self.cell_m ** (dimensions - 1)

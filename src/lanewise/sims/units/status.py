@@ -17,7 +17,7 @@ from lanewise.support.errors import InputError
 @frozen
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """state: "done", "running", "waiting for a card" (its process does), "begun" (a checkpoint that
+    """state: "done", "running", "waiting for a GPU" (its process does), "begun" (a checkpoint that
     no process continues), "waiting" or "damaged". step: that of the last checkpoint. note: what is
     wrong, or who computes it. copies: results that are there.
     """
