@@ -9,8 +9,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.explanation.calls import compile_call
+from lanewise.language.target import WARP
 from lanewise.patterns import counted_turns as counted_turns_module
-from lanewise.patterns.counted_turns import MOST_ROUNDS, WARP, counted_turns
+from lanewise.patterns.counted_turns import MOST_ROUNDS, counted_turns
 
 COUNT = 100_000
 

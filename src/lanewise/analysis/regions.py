@@ -39,7 +39,6 @@ from lanewise.analysis.region_costs import (
     settle,
 )
 from lanewise.analysis.sampling import (
-    WARP,
     Known,
     Sample,
     middle,
@@ -52,6 +51,7 @@ from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import GATHER_STEP, WHILE, original, own, turns_of
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.language.target import WARP
 
 __all__ = [
     "SECTOR",

@@ -14,10 +14,10 @@ import numpy as np
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
+from lanewise.language.target import WARP
 
 Sample = np.ndarray[Any, Any]
 Known = dict[str, Sample | None]
-WARP = 32
 BLOCKS, WARPS, PARTS = 4, 4, 2  # how many of each are looked at, spread evenly
 SCATTERED = 64  # blocks of an index space, of which a few in a hundred have an edge
 NEIGHBOURS = 8  # of their warps, which lie side by side

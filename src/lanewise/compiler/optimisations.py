@@ -20,7 +20,7 @@ from typing import Any
 from lanewise.compiler.pipeline import Program, program_of, simplified
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import Sound, verify_kernel
-from lanewise.language.target import target_of
+from lanewise.language.target import WARP, target_of
 from lanewise.passes import register_cap
 from lanewise.planning.decision import Optimisation
 from lanewise.planning.plan import NEUTRAL, CompletePlan
@@ -44,7 +44,6 @@ def optimisation(field: str) -> Optimisation:
     return next(o for o in OPTIMISATIONS if o.field == field)
 
 
-WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
 # Decisions that the compiler carries out, not the IR, or not the IR alone.
 BESIDE_THE_KERNELS = frozenset({"fast_math", "schedule", "vector_bits"})
 UNCHANGED = "it changes nothing in this kernel"
@@ -57,7 +56,7 @@ def neutral(name: str, kind: str) -> Any:
     """
     blocks = target_of(kind).has_blocks
     if name == "block" and blocks:
-        return WARP
+        return WARP  # the least that a GPU gives to a block
     # arguments of a launch lie in constant memory unless they are moved
     if name == "uniforms" and blocks:
         return "global"

@@ -13,10 +13,11 @@ from typing import Any
 
 from lanewise.analysis.region import Region
 from lanewise.analysis.regions import KernelWork
+from lanewise.language.target import WARP
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import TILE_CYCLES, busy_cycles, unit_cycles
 
-TILES, SECTOR, WARP = "loop over tiles", 32, 32
+TILES, SECTOR = "loop over tiles", 32
 DRAWN, LETTERS = 4, 6  # rounds, and letters of the longer part of one
 
 

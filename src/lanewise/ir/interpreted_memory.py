@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from lanewise.ir.interpret import Environment
+from lanewise.language.target import WARP
 from lanewise.layouts.base import Arrangement, Buffer, Slot
 from lanewise.support.errors import VerificationError
 
-WARP = 32
 SHARED = "@shared"  # among the variables of a thread: the shared memory of its block
 
 

@@ -34,10 +34,11 @@ from lanewise.ir.interpret import (
     whole,
 )
 from lanewise.ir.interpreted_accesses import Accesses
-from lanewise.ir.interpreted_memory import SHARED, WARP, ArrayMemory, SharedMemory, shared_of
+from lanewise.ir.interpreted_memory import SHARED, ArrayMemory, SharedMemory, shared_of
 from lanewise.ir.races import Races
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
+from lanewise.language.target import WARP
 from lanewise.support.errors import VerificationError
 
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, loads, statements, stores
-from lanewise.ir.warps import WARP, divided_around
+from lanewise.ir.warps import divided_around
+from lanewise.language.target import WARP
 from lanewise.language.types import BOOL, F32, F64, I64, Scalar
 
 

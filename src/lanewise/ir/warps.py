@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from lanewise.ir import nodes as ir
 from lanewise.ir.spreading import control, spread
 from lanewise.ir.traverse import blocks, expressions, statements, subexpressions, writes
-
-WARP = 32
+from lanewise.language.target import WARP
 
 
 def divided_around(body: ir.Block, sought: ir.Statement) -> list[str]:

@@ -111,6 +111,7 @@ def is_compiled(device: str) -> bool:
     return target_of(device).compiled
 
 
+WARP = 32  # threads of a GPU that run together
 LINE = 64  # bytes of a line of a CPU's memory
 # bytes: a core takes a load and an earlier store at the same place in two pages for one place, and
 # waits

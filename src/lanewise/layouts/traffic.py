@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.language.target import WARP
 from lanewise.language.types import BOOL
 from lanewise.layouts.base import Arrangement, Buffer, Slot
 
-WARP = 32
 LINE = 128  # bytes that the first-level cache of a GPU serves at once
 ELEMENTS = 256  # of the sample; strides repeat within it for every unit of memory
 Addresses = np.ndarray[Any, np.dtype[np.int64]]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import SECTOR, KernelWork, Region, RegionAccess
+from lanewise.language.target import WARP
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import RooflineBound, bound_of, footprint, scratch_bytes
 from lanewise.runtime.occupancy import LIMITS, Occupancy, resident
 
-WARP = 32
 # Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md
 # from 16,384 bodies on.
 # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a

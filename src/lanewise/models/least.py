@@ -18,9 +18,10 @@ from lanewise.analysis.regions import SECTOR, KernelWork, RegionAccess, Unknown,
 from lanewise.compiler.pipeline import Program
 from lanewise.ir.names import MARK, is_own
 from lanewise.ir.series import typical
+from lanewise.language.target import WARP
 from lanewise.models.cpu_time import cpu_units
 from lanewise.models.devices import DeviceModel
-from lanewise.models.gpu_time import WARP, unit_cycles
+from lanewise.models.gpu_time import unit_cycles
 from lanewise.models.roofline import RooflineBound, bound_in_sequence, bound_of, footprint
 
 L2_PEAK = 64  # bytes that a multiprocessor takes from the L2 cache in a cycle at most

@@ -16,6 +16,7 @@ from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.ir.series import typical
 from lanewise.ir.shared import shared_bytes
+from lanewise.language.target import WARP
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
@@ -25,7 +26,6 @@ from lanewise.runtime.occupancy import (
     MAX_REGISTERS,
     MAX_THREADS,
     REGISTER_UNIT,
-    WARP,
     WARP_UNIT,
     Occupancy,
     resident,

@@ -23,12 +23,12 @@ from lanewise.ir.build import divide, equal, remainder, subtract
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
 from lanewise.ir.values import value_array
+from lanewise.language.target import WARP
 from lanewise.language.types import I64
 from lanewise.passes.base import refuse
 from lanewise.passes.gathering import INDEX
 from lanewise.support.articles import an
 
-WARP = 32
 CYCLES = own("cycles")
 START, STOP = ir.Local(own("clock.start"), I64), ir.Local(own("clock.stop"), I64)
 CLOCK = ir.Builtin("clock", I64)

@@ -27,8 +27,9 @@ from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import rename, statements, used_in, writes
 from lanewise.ir.values import value_array
+from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
-from lanewise.passes.shared_loops import LANE, WARP, Sharing
+from lanewise.passes.shared_loops import LANE, Sharing
 from lanewise.passes.wide_rounds import several, wide_accesses
 
 

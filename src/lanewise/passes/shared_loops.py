@@ -17,10 +17,10 @@ from lanewise.analysis.running import running as running_rounds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
+from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
 
 Way = Literal["row", "column"]
-WARP = 32
 INSIDE, SLICE, LANE = own("inside"), own("slice"), own("lane")
 
 

@@ -17,6 +17,7 @@ from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, is_own, own
 from lanewise.ir.traverse import flat_map, reads, rename, statements
 from lanewise.ir.values import value_array
+from lanewise.language.target import WARP
 from lanewise.language.types import BOOL
 from lanewise.passes import kept_values
 from lanewise.passes.carried_meeting import CarriedState, nowhere
@@ -25,7 +26,6 @@ from lanewise.passes.shared_loops import (
     INSIDE,
     LANE,
     SLICE,
-    WARP,
     Sharing,
     nest_index,
     rows_of,

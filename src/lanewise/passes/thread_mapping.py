@@ -14,9 +14,9 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
+from lanewise.language.target import WARP
 from lanewise.passes.base import find_parallel, refuse
 
-WARP = 32
 MAX_THREADS = 1024
 MAX_SHARED_BYTES = 49_152  # of a block, without asking the driver for more
 

@@ -28,7 +28,7 @@ from lanewise.ir.traverse import (
     used_by,
     writes,
 )
-from lanewise.ir.warps import WARP
+from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
 from lanewise.passes.base import refuse
 

@@ -17,7 +17,7 @@ from lanewise.ir.interpret import TURNS
 from lanewise.ir.interpreter import ArrayMemory, Interpreter
 from lanewise.ir.names import WHILE
 from lanewise.ir.traverse import statements
-from lanewise.language.target import target_of
+from lanewise.language.target import WARP, target_of
 from lanewise.language.types import scalar_of
 from lanewise.launch.arguments import Arguments, bind_value_array
 from lanewise.launch.support import value_type
@@ -29,7 +29,6 @@ from lanewise.runtime.memory import to_host
 from lanewise.support.errors import VerificationError
 
 GROUPS = 16  # of neighbours, at equal distances
-WARP = 32
 MOST_ROUNDS = 100_000  # of all loops together: some tenths of a second
 MOST_BYTES = 1 << 24  # of arrays that elements share, which come to the host whole
 

@@ -20,8 +20,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import COUNT, numbered, own
 from lanewise.ir.traverse import rename
+from lanewise.language.target import WARP
 from lanewise.passes.base import refuse
-from lanewise.passes.thread_mapping import WARP
 from lanewise.passes.thread_merging import varying_names
 
 MOST = 8  # elements of a thread

@@ -12,10 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lanewise.language.target import architecture_number
+from lanewise.language.target import WARP, architecture_number
 
 Limiter = Literal["threads", "blocks", "registers", "shared memory"]
-WARP = 32
 REGISTER_UNIT, WARP_UNIT = 256, 4
 MAX_THREADS, MAX_REGISTERS = 1024, 255  # of a block, of a thread
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from lanewise.language.target import WARP
 from lanewise.launch.trial import Trial
 from lanewise.planning.plan import CompletePlan
 from lanewise.tuning.race import ROUNDS, SLOW, Measurer, Outcome, Race
@@ -22,7 +23,6 @@ ENUMERABLE = 128
 # the axes that the model is asked about to choose where to start
 SHAPE = ("targets", "block", "slices")
 STARTS = 8
-WARP = 32
 # a plan that the model expects to take longer than this many times the best expected one is left
 # out
 PROMISING = 2.0

@@ -13,9 +13,10 @@ from math import prod
 
 from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.ir import nodes as ir
+from lanewise.language.target import WARP
 from lanewise.passes.points.shape import Shape, thread_of
 
-BANKS, WARP = 32, 32
+BANKS = 32
 WORD = 4  # bytes of a bank
 WIDEST = 16  # bytes of an access
 

@@ -21,8 +21,9 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
+from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
-from lanewise.passes.points.boxes import WARP, WIDEST, WORD, ReadBox, lanes_of, value, wavefronts
+from lanewise.passes.points.boxes import WIDEST, WORD, ReadBox, lanes_of, value, wavefronts
 from lanewise.passes.points.shape import Shape, first_of
 
 GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are all banks

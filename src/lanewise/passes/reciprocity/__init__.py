@@ -25,13 +25,13 @@ from dataclasses import replace
 from lanewise.analysis.both_ways import LEAST_SAVING
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.language.target import WARP
 from lanewise.passes.accumulation import no_sums
 from lanewise.passes.base import refuse
 from lanewise.passes.reciprocity.adding import final_kernel
 from lanewise.passes.reciprocity.computing import both_sided, give_states, load_target, one_sided
 from lanewise.passes.reciprocity.groups import tasks_of_part
 from lanewise.passes.reciprocity.shape import (
-    WARP,
     Mode,
     PairShape,
     Reference,

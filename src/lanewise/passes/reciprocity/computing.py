@@ -11,8 +11,9 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
+from lanewise.language.target import WARP
 from lanewise.passes.reciprocity import groups
-from lanewise.passes.reciprocity.shape import WARP, PairShape, start, states, take
+from lanewise.passes.reciprocity.shape import PairShape, start, states, take
 from lanewise.passes.reciprocity.tasks import (
     REACTIONS,
     SLICE,

@@ -13,9 +13,10 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.record import Leaf
+from lanewise.language.target import WARP
 from lanewise.language.types import I32, Scalar
 from lanewise.layouts import SoA
-from lanewise.passes.reciprocity.shape import WARP, PairShape, number_of_tasks
+from lanewise.passes.reciprocity.shape import PairShape, number_of_tasks
 
 # Shared evenly by 1, 2, 3, 4, 6, 8, 12 and 24 devices. More would be more sums to bring together.
 GROUPS = 24

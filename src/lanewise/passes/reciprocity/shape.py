@@ -13,10 +13,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, is_own, numbered, own
 from lanewise.ir.reductions import Accumulator, Place, accumulators_of
 from lanewise.language.record import Leaf
+from lanewise.language.target import WARP
 from lanewise.language.types import F64, I32, Scalar
 from lanewise.passes.base import source_loops
 
-WARP = 32
 Mode = Literal["scratch", "ordered", "grouped"]
 
 # of partial sums, which are worth their memory; with more, tasks take turns

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lanewise.language.target import WARP
 from lanewise.passes.reciprocity.groups import GROUPS
-from lanewise.passes.reciprocity.shape import WARP, Mode
+from lanewise.passes.reciprocity.shape import Mode
 
 MOST = 2**31 - 2**16  # a launch counts with 32 bits
 MOST_TARGETS = 16  # of a thread, that are worth naming: registers have room for few more

@@ -17,10 +17,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.reductions import Accumulator
 from lanewise.language.record import Leaf
+from lanewise.language.target import WARP
 from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA, SoAoAS
 from lanewise.passes.reciprocity import groups
-from lanewise.passes.reciprocity.shape import WARP, PairShape, narrow, number_of_tasks, states
+from lanewise.passes.reciprocity.shape import PairShape, narrow, number_of_tasks, states
 from lanewise.passes.states import is_plain, of_array, state_array
 
 TURN_A, TURN_B = "turn.a", "turn.b"

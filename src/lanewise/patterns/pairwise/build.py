@@ -23,7 +23,7 @@ from lanewise.ir.values import load_used, record_array, uniform_leaves, value_ar
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
 from lanewise.language.record import Record
-from lanewise.language.target import Machine
+from lanewise.language.target import WARP, Machine
 from lanewise.language.types import Scalar
 from lanewise.layouts import Layout
 from lanewise.passes.reciprocity.groups import part_counts
@@ -34,7 +34,6 @@ from lanewise.patterns.results import accumulators, check_results, result_arrays
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
 from lanewise.planning.plan import DECLARED, NEUTRAL, CompletePlan, Plan
 
-WARP = 32
 # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
 SIDE_BY_SIDE = 256
 LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers

@@ -24,7 +24,7 @@ from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
 from lanewise.language.record import Leaf
-from lanewise.language.target import Machine
+from lanewise.language.target import WARP, Machine
 from lanewise.language.types import I32, I64, LocalArray, Scalar
 from lanewise.layouts import Arrangement, Layout
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
@@ -362,7 +362,6 @@ class _SearchBuilder:
         return tuple(loads), numbers(self.lowered, places)
 
 
-WARP = 32
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 # Targets that are not sorted: each thread goes through other cells. A multiprocessor takes 32
 # blocks, so with one warp each it has half as many warps, and its cache holds their lines. Eleven

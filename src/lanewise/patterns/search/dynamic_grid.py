@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from lanewise.language.target import target_of
+from lanewise.language.target import WARP, target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array, values_arrangement
 from lanewise.launch.task_list import BoundArray
@@ -31,7 +31,7 @@ from lanewise.patterns.search.base import (
 from lanewise.patterns.search.box_expressions import BOXES, box_uniforms
 from lanewise.patterns.search.builders.curve import device_curve
 from lanewise.patterns.search.builders.curve_host import HostCurve
-from lanewise.patterns.search.builders.ordering import WARP, Recursive, idle_threads
+from lanewise.patterns.search.builders.ordering import Recursive, idle_threads
 from lanewise.patterns.search.builders.parts import HostParts, division_arrangement
 from lanewise.patterns.search.builders.tree import fitting_leaf
 from lanewise.patterns.search.leaf_walk import (

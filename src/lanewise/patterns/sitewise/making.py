@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.record import Record
-from lanewise.language.target import target_of
+from lanewise.language.target import WARP, target_of
 from lanewise.language.types import F16, F32, F64, Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.blocks import LEAST_LAYERS
@@ -30,7 +30,6 @@ from lanewise.support.checks import host_array, shown
 from lanewise.support.errors import ArgumentError
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
-WARP = 32
 # bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
 LINE = 128
 LONG_LINE = 256  # the same among many walls: sectors that are passed over then lie together

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, Rounds, Work
-from lanewise.language.target import Machine
+from lanewise.language.target import WARP, Machine
 from lanewise.passes import loop_sharing, loop_splitting, shared_loops, thread_mapping
 from lanewise.passes.base import refuse
-from lanewise.passes.shared_loops import WARP, Sharing, Way
+from lanewise.passes.shared_loops import Sharing, Way
 from lanewise.patterns.threadwise.merged import FIELDS
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 

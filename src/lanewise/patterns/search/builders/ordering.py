@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
 from lanewise.patterns.search.builders.dividing import divide
 from lanewise.patterns.search.builders.merging import order_of
@@ -129,9 +130,6 @@ def world_box(places: NDArray[Any]) -> NDArray[np.float64]:
         found = [extreme(rows, axis=0).reshape(WIDE, axes)] if whole else []
         ends.append(extreme(np.concatenate([*found, places[whole:]]), axis=0))
     return np.array(ends, np.float64).T.copy()
-
-
-WARP = 32  # threads that run together
 
 
 @dataclass(frozen=True, slots=True)

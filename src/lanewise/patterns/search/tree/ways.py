@@ -9,8 +9,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
 from lanewise.ir.spreading import spread_in_lanes
-from lanewise.ir.warps import WARP
-from lanewise.language.target import Machine, Target
+from lanewise.language.target import WARP, Machine, Target
 from lanewise.passes import thread_merging
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
