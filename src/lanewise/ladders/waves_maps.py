@@ -60,7 +60,7 @@ Floats = NDArray[np.float64]
 START = 1_238_166_018 * 10**9  # GPS nanoseconds
 AROUND = 40  # bins of an SFT on both sides of the band: Doppler shifts, drifts, and the kernel
 PATCH, RESIDUALS, MOST, THRESHOLD = 0.01, 9, 100, 2.6  # radians; spin-downs; candidates; of F
-YEAR, RADIUS, ROTATION = 365.25 * 86_400.0, 499.0, 2 * math.pi / 86_164.0
+YEAR, RADIUS = 365.25 * 86_400.0, 499.0
 # of the largest mean 2F; candidates that definition and device have in common, at least
 TOLERANCE, SAME = 1e-4, 0.9
 LIMIT, QUICK_LIMIT, RUNS, ENOUGH = 60.0, 6.0, 3, 2.0  # seconds, but for the second-last

@@ -149,9 +149,9 @@ def apply(
     loops = shareable_loops(kernel, running=running)
     if reason := _keeping(kernel, sharing, loops):
         raise refuse("keeping of rows", kernel, reason)
-    names, body = nest_of(kernel)
+    _, body = nest_of(kernel)
     place = ThreadPlaces(kernel, sharing)
-    head, total = place.of(names)
+    head, total = place.of_thread()
     writer = ThreadWriter(kernel, sharing, place.is_partial, loops)
     done: list[ir.Statement] = []
     last = max(loops)

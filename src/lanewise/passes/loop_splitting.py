@@ -134,7 +134,7 @@ def _second(
         }
         rounds += [ir.LoadElement(next(left).name, (part, *place), p.name) for p in pieces.values()]
         piece = pieces[f.name]
-        update = joined(f.name, join(f.operation, f.variable, piece), f.operation, piece)
+        update = joined(f.name, join(f.operation, f.variable, piece), piece)
         if isinstance(update, ir.If):
             taken = tuple(ir.Assign(x.name, pieces[x.name]) for x in f.carried)
             update = replace(update, then=(*update.then, *taken))
@@ -154,11 +154,11 @@ def _gathered(shareable: Shareable) -> tuple[ir.Local, ...]:
     return tuple(x for f in shareable.folds for x in (f.variable, *f.carried))
 
 
-def joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) -> ir.Statement:
+def joined(name: str, value: ir.Expression, piece: ir.Local) -> ir.Statement:
     """An update that is seen as one again."""
-    if isinstance(joined, ir.Select):
-        return ir.If(joined.condition, (ir.Assign(name, piece),))
-    return ir.Assign(name, joined)
+    if isinstance(value, ir.Select):
+        return ir.If(value.condition, (ir.Assign(name, piece),))
+    return ir.Assign(name, value)
 
 
 def clean(kernel: ir.Kernel) -> ir.Kernel:

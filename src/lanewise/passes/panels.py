@@ -170,7 +170,7 @@ class _Panels:
                 own(f"{f.name.removeprefix(MARK)}.piece.{len(self.kernel.series)}"), f.type
             )
             pieces.append(ir.LoadElement(a.name, place, piece.name))
-            both = joined(f.name, join(f.operation, f.variable, piece), f.operation, piece)
+            both = joined(f.name, join(f.operation, f.variable, piece), piece)
             pieces.append(ir.Assign(f.name, piece) if self.begins else both)
         if blocked.end == "stop":
             left = replace(

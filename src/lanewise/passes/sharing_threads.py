@@ -42,7 +42,7 @@ class ThreadPlaces:
         self.loops, self.sharing, self.index = loops, sharing, loops[0].extent.type
         self.is_partial = sharing.lanes > 1
 
-    def of(self, names: tuple[str, ...]) -> tuple[ir.Block, ir.Expression]:
+    def of_thread(self) -> tuple[ir.Block, ir.Expression]:
         """What gives a thread its indices, and how many blocks there are."""
         index, sharing = self.index, self.sharing
         thread, block, lane = (ir.Local(own(n), index) for n in ("thread", "block", "lane"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import permutations
 from typing import Any
 
 from lanewise.runtime import cuda
@@ -37,13 +35,6 @@ def link_between(one: str, other: str) -> str:
     if not cuda.cupy().cuda.runtime.deviceCanAccessPeer(a, b):
         return STAGED
     return NVLINK if _has_atomics(a, b) else PEER
-
-
-def links_of(devices: Iterable[str]) -> tuple[str, ...]:
-    """What the devices of a mesh are connected by, each once."""
-    known = tuple(dict.fromkeys(devices))
-    pairs = permutations(known, 2) if len(known) > 1 else ((d, d) for d in known)
-    return tuple(dict.fromkeys(link_between(a, b) for a, b in pairs))
 
 
 def _has_atomics(one: int, other: int) -> bool:

@@ -200,5 +200,5 @@ def test_films_and_pictures_from_python() -> None:
         picture(simulation, "b.png", component=[1.0, 2.0])
     with pytest.raises(InputError, match="pictures are PNG"):
         picture(simulation, "b.jpg")
-    title = film_title(simulation, particles.component, shot(show="disc", colour="speed"))
+    title = film_title(particles.component, shot(show="disc", colour="speed"))
     assert title == "30 of 60 bodies (disc), xy plane, slow amber, fast blue"

@@ -240,7 +240,6 @@ def _opposites(velocities: tuple[Velocity, ...]) -> tuple[int, ...]:
 
 
 ORDERS = (2, 4)
-MOST = 27  # the velocities with components -1, 0 and 1 in three dimensions
 
 
 def _check_lattice(

@@ -41,8 +41,6 @@ from lanewise.support.checks import plain_function
 from lanewise.support.errors import ArgumentError, brief
 from lanewise.support.naming import by_name
 
-LONGEST = 2**31 - 1  # of a row, whose indices have 32 bits
-
 
 def _owners(signature: Signature) -> tuple[str | None, str]:
     """The parameter of the dense axis, if there is one, and that of the item."""

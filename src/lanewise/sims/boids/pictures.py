@@ -89,7 +89,7 @@ def _edge(boundary: str) -> Edge:
 
 def moment_of(frame: Frame) -> Moment:
     """What is painted of a frame."""
-    numbers = shown_numbers(frame.step, frame.time, len(frame.speed), frame.statistics)
+    numbers = shown_numbers(frame.step, frame.time, frame.statistics)
     order = frame.statistics.polarisation
     return Moment(
         frame.time, frame.position, frame.forward, frame.up, frame.speed, frame.ids, numbers, order

@@ -86,7 +86,7 @@ def open_film(p: Pictures, shot: Shot, title: str, *, overwrite: bool) -> Painte
     return PaintedFilm(p.movie, painter.paint, fps=p.fps, overwrite=overwrite)
 
 
-def film_title(simulation: Simulation, component: NDArray[np.uint8], shot: Shot) -> str:
+def film_title(component: NDArray[np.uint8], shot: Shot) -> str:
     """How many bodies are seen, of which kinds, and what their colours mean."""
     seen = int(chosen(shot.show, component).sum())
     count = counted(len(component), "body", "bodies")
@@ -132,7 +132,7 @@ def picture(
     check_look(wanted)
     then = bodies_then(simulation, _labels(simulation, component))
     shot = shot_of(wanted, then, size)
-    painter = BodyPainter(shot, size, film_title(simulation, then.component, shot))
+    painter = BodyPainter(shot, size, film_title(then.component, shot))
     save_pixels(file, painter.paint(then), overwrite=overwrite)
 
 
@@ -156,7 +156,7 @@ class Film(CallbackFilm["Simulation"]):
         self._labels = _labels(simulation, component)
         then = bodies_then(simulation, self._labels)
         plan = film_plan(p, then, None, 1)
-        title = film_title(simulation, then.component, plan.shot)
+        title = film_title(then.component, plan.shot)
         super().__init__(open_film(p, plan.shot, title, overwrite=overwrite))
 
     def __call__(self, simulation: Simulation) -> None:

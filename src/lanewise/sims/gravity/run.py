@@ -82,7 +82,7 @@ class SimulatedBodies:
         if (pictures := self.output.pictures).movie is not None:
             then, before = bodies_then(self.simulation, self.labels), self.film
             self.film = film_plan(pictures, then, before, run.steps - run.first_step)
-            title = film_title(self.simulation, then.component, self.film.shot)
+            title = film_title(then.component, self.film.shot)
             film = None  # of several processes the first one's
             if writes():
                 film = files.enter_context(

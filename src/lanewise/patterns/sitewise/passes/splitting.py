@@ -36,7 +36,7 @@ from lanewise.patterns.sitewise.kinds import MOST
 
 SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
 WALL, ALL, FLAG_WORD, FLAGS = own("wall"), own("all"), own("flag_word"), own("flags")
-SPAN, SITE = own("span"), own("i")
+SITE = own("i")
 
 
 @dataclass(frozen=True, slots=True)

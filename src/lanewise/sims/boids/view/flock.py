@@ -258,7 +258,7 @@ def check_view(view: View, ids: NDArray[np.int64]) -> None:
         )
 
 
-def shown_numbers(step: int, time: float, agents: int, statistics: Any) -> tuple[str, ...]:
+def shown_numbers(step: int, time: float, statistics: Any) -> tuple[str, ...]:
     """The lines that a frame shows. `statistics`: of `lanewise.sims.boids.statistics`."""
     s = statistics
     nearest = f"nearest flockmate {s.nearest_min:.2f} at least, {s.nearest_mean:.2f} on average"

@@ -156,13 +156,6 @@ def quads(a: Any, b: Any, c: Any, d: Any) -> NDArray[Any]:
     return np.stack([a, b, c, a, c, d], axis=-2).reshape(-1, 3, 3)
 
 
-def together(parts: Sequence[Triangles]) -> Triangles:
-    """All in one."""
-    return Triangles(
-        *(np.concatenate([getattr(p, n) for p in parts]) for n in ("corners", "colours", "opacity"))
-    )
-
-
 SOLID: Colour = (104, 114, 140)
 WIRE: Colour = (122, 142, 190)
 GLASS = 0.22
