@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lanewise.analysis.affine import nest
 from lanewise.analysis.lane_sums import UNBROKEN
 from lanewise.analysis.rounds import given_in_rounds
 from lanewise.ir import build
@@ -85,8 +86,7 @@ def _find(kernel: ir.Kernel, points: int) -> _Pair | str:
     """The loops that go side by side, or why there are none."""
     if points < 1:
         return f"{points} points were requested"
-    _, threads = _nest(kernel)
-    body = threads.body
+    (_, threads), body = nest(kernel)
     loops = [(n, s) for n, s in enumerate(body) if isinstance(s, ir.For)]
     written = {x.array for x in _stores(body) if not _is_of_core(kernel, x.array)}
     if read := sorted(
@@ -171,15 +171,6 @@ def _read_of_before(s: ir.Statement) -> set[str]:
     return names - given_in_rounds(s.body) if isinstance(s, ir.For) else names
 
 
-def _nest(kernel: ir.Kernel) -> tuple[ir.Parallel, ir.Parallel]:
-    """The loops over blocks and over the lanes of one."""
-    (blocks,) = kernel.body
-    assert isinstance(blocks, ir.Parallel)
-    (threads,) = blocks.body
-    assert isinstance(threads, ir.Parallel)
-    return blocks, threads
-
-
 def _is_of_core(kernel: ir.Kernel, array: str) -> bool:
     return kernel.array(array).space != "global"
 
@@ -205,8 +196,8 @@ class _Writer:
 
     def __init__(self, kernel: ir.Kernel, pair: _Pair) -> None:
         self.kernel, self.pair = kernel, pair
-        self.blocks, self.threads = _nest(kernel)
-        body, self.kind = self.threads.body, self.blocks.extent.type
+        (self.blocks, self.threads), body = nest(kernel)
+        self.kind = self.blocks.extent.type
         self.steady = _steady(body)
         self.rounds_kind, self.lane = pair.beside.start.type, pair.beside.start
         self.skip = ir.Local(SKIP, self.rounds_kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lanewise.analysis.affine import nest
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -46,26 +47,20 @@ WALK = Pattern(
 
 
 def group_size(kernel: ir.Kernel) -> int:
-    """How many targets a group of a walk in groups has."""
-    _, inner = _loops(kernel)
+    """How many targets a group of a walk in groups has.
+
+    Its loops are over groups, and over the targets of one, or the threads that walk for them.
+    """
+    (_, inner), _ = nest(kernel)
     assert isinstance(inner.extent, ir.Literal)
     return int(inner.extent.value)
-
-
-def _loops(kernel: ir.Kernel) -> tuple[ir.Parallel, ir.Parallel]:
-    """Over groups, and over the targets of one, or the threads that walk for them."""
-    (outer,) = kernel.body
-    assert isinstance(outer, ir.Parallel)
-    (inner,) = outer.body
-    assert isinstance(inner, ir.Parallel)
-    return outer, inner
 
 
 def _merged(kernel: ir.Kernel) -> ir.Kernel:
     """Groups of more targets than a warp has threads for warps, with several of them a thread: a
     node, and a source, is loaded once for all of them.
     """
-    outer, inner = _loops(kernel)
+    (outer, inner), _ = nest(kernel)
     index, targets = inner.extent.type, group_size(kernel) // WARP
     varying = spread_in_lanes(inner.body, {inner.variable})
     body = thread_merging.merged(inner.body, inner.variable, index, targets, varying)
@@ -86,7 +81,7 @@ def _shape(
         )
     if group_size(kernel) > WARP:
         kernel = checked("thread merging", _merged(kernel))
-    outer, inner = _loops(kernel)
+    (outer, inner), _ = nest(kernel)
     index = outer.extent.type
     first = build.multiply(ir.Builtin("block", index), plan.block)
     place = ir.Local(own("place"), index)
