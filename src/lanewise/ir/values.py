@@ -4,7 +4,9 @@ the leaves x, y, z, w.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from math import prod
 
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
@@ -26,6 +28,12 @@ def value_array(name: str, value_type: t.ValueType, *, written: bool) -> ir.Arra
     """The argument for a contiguous array of shape (n,) or (n, components)."""
     leaves = value_leaves(value_type)
     return ir.ArrayArgument(name, leaves, AoS().arrange(leaves), written)
+
+
+def shared_values(name: str, kind: t.Scalar, *shape: int) -> ir.ArrayArgument:
+    """An array of scalars in the memory that the threads of a block share."""
+    plain = value_array(name, kind, written=True)
+    return replace(plain, space="shared", length=prod(shape), shape=shape)
 
 
 def record_array(

@@ -33,7 +33,7 @@ from lanewise.ir.traverse import (
     writes,
     written_in,
 )
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.language.types import Scalar
 
 # as fast as a load
@@ -59,8 +59,7 @@ class KeptValue:
 
     def argument(self, lanes: int, rounds: int) -> ir.ArrayArgument:
         """The memory that keeps it: a row for each of the points of a block."""
-        plain = value_array(self.array, self.type, written=True)
-        return replace(plain, space="shared", length=lanes * rounds, shape=(lanes, rounds))
+        return shared_values(self.array, self.type, lanes, rounds)
 
 
 def values_of(

@@ -26,7 +26,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import rename, statements, used_in, writes
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
 from lanewise.passes.shared_loops import LANE, Sharing
@@ -211,11 +211,7 @@ class RunningRounds:
         sum_, before, all_ = (_beside(fold, n) for n in ("sum", "before", "all"))
         met = _beside(fold, "met")
         name = own(f"met.{len(self.arrays)}")
-        plain = value_array(name, fold.type, written=True)
-        shape = (self.sharing.lanes, among)
-        self.arrays.append(
-            replace(plain, space="shared", length=self.sharing.lanes * among, shape=shape)
-        )
+        self.arrays.append(shared_values(name, fold.type, self.sharing.lanes, among))
         lane, from_ = ir.Local(LANE, index), ir.Local(own("from"), index)
         warp = build.divide(self.slice, WARP)
         is_last = build.equal(build.remainder(self.slice, WARP), WARP - 1)

@@ -16,7 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, is_own, own
 from lanewise.ir.traverse import flat_map, reads, rename, statements
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.language.target import WARP
 from lanewise.language.types import BOOL
 from lanewise.passes import kept_values
@@ -115,12 +115,9 @@ class ThreadWriter:
         self.values = kept_values.values_of(kernel, self.body, loops) if sharing.values else ()
         self.across = 1 if self.values else self.across
         self.arrays += [v.argument(sharing.lanes, sharing.values) for v in self.values]
-        for row in self.rows:
-            plain = value_array(row.name, row.type, written=True)
-            shape = (sharing.lanes, sharing.keep)
-            self.arrays.append(
-                replace(plain, space="shared", length=sharing.lanes * sharing.keep, shape=shape)
-            )
+        self.arrays += [
+            shared_values(row.name, row.type, sharing.lanes, sharing.keep) for row in self.rows
+        ]
 
     def begins_even(self, loop: ir.For) -> bool:
         """Whether a loop begins at a multiple of the rounds that go together."""
@@ -353,8 +350,7 @@ class ThreadWriter:
         shape = (lanes, among) if by_row else (among, lanes)
         names = [own(f"met.{len(self.arrays) + n}") for n in range(len(mine))]
         for name, x in zip(names, mine, strict=True):
-            plain = value_array(name, x.type, written=True)
-            self.arrays.append(replace(plain, space="shared", length=lanes * among, shape=shape))
+            self.arrays.append(shared_values(name, x.type, *shape))
         lane, number = ir.Local(LANE, index), ir.Local(own("from"), index)
         sender = build.divide(self.slice, WARP) if by_row else self.slice
 

@@ -40,7 +40,7 @@ from lanewise.ir.traverse import (
     writes,
     written_in,
 )
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.language.types import BOOL, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.points import lanes, merging
@@ -307,8 +307,7 @@ class _Tiles:
 
     def array(self, name: str) -> ir.ArrayArgument:
         """The memory that keeps a variable of all points of a tile."""
-        plain = value_array(_memory(name), self.thread.kept[name], written=True)
-        return replace(plain, space="shared", length=self.tile, shape=(self.tile,))
+        return shared_values(_memory(name), self.thread.kept[name], self.tile)
 
     def once(self, body: ir.Block) -> ir.Block:
         """Statements for all points of a tile, behind what all points share."""

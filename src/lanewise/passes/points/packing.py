@@ -21,7 +21,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, reads, rewrite
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.passes.points import merging
 from lanewise.passes.points.shape import Shape, first_of, thread_of
 
@@ -106,8 +106,8 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int) -> Packed:
         if o.load in names:
             continue
         names[o.load] = name = own(f"packed.{n}")
-        plain = value_array(name, kernel.array(o.load.array).leaves[0].type, written=True)
-        arrays.append(replace(plain, space="shared", length=rounds * side, shape=(rounds, side)))
+        scalar = kernel.array(o.load.array).leaves[0].type
+        arrays.append(shared_values(name, scalar, rounds, side))
         before.append(_filling(kernel, o, name, shape, rounds))
     before.append(ir.Barrier())
     inside = {o.loop: None for o in chosen}

@@ -33,7 +33,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import flat_map, reads, rewrite, written_in
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.language.target import LINE
 from lanewise.language.types import Scalar
 from lanewise.passes.base import refuse
@@ -375,10 +375,9 @@ class _Tiles:
 
     def array(self, a: AffineAccess) -> ir.ArrayArgument:
         """What a tile writes of an array, in the order of that array."""
-        plain = value_array(_tile(a), self.reference.array(a.array).leaves[0].type, written=True)
+        kind = self.reference.array(a.array).leaves[0].type
         row, column = (self.sides[i.name] for i in a.statement.indices if isinstance(i, ir.Local))
-        shape = (row, column + PADDING)
-        return replace(plain, space="shared", length=shape[0] * shape[1], shape=shape)
+        return shared_values(_tile(a), kind, row, column + PADDING)
 
     def in_any_case(self, block: ir.Block) -> ir.Block:
         """A square at an end without the tests of its stores: a tile has room for what lies beyond,

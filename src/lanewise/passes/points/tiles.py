@@ -19,7 +19,7 @@ from lanewise.analysis.index_sums import IndexSum
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.values import value_array
+from lanewise.ir.values import shared_values
 from lanewise.ir.verify import RANK
 from lanewise.language.target import WARP
 from lanewise.language.types import Scalar
@@ -163,9 +163,7 @@ class Ground:
         shape = (*((stages,) if stages > 1 else ()), *(extents[d] for d in outer), pitch)
         folded = extents[outer[0]] if copied and len(shape) > RANK else 0
         shape = (stages * folded, *shape[2:]) if folded else shape
-        array = replace(
-            value_array(name, kind, written=True), space="shared", shape=shape, length=prod(shape)
-        )
+        array = shared_values(name, kind, *shape)
         return Tile(box, array, kind, across, outer, swizzled, folded)
 
     def _is_multiple(self, origin: IndexSum, n: int) -> bool:
