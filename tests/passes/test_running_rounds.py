@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.analysis.reductions import FOLDS
 from lanewise.explanation.calls import compile_call
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
@@ -183,10 +184,20 @@ def column_sums(x: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
         r[k, x] = s
 
 
-@pytest.mark.parametrize("kernel", [recurrence, sums_of_sums, to_its_point, until], ids=lambda k: k.__name__)
-def test_rounds_that_depend_on_each_other_otherwise_are_refused(kernel):
-    with pytest.raises(PlanError, match="rounds cannot be shared"):
+@pytest.mark.parametrize(
+    ("kernel", "reason"),
+    [
+        (recurrence, f"s keeps a value from one round to the next, and is not gathered {FOLDS}"),
+        (sums_of_sums, "what t gathers depends on what was gathered so far"),
+        (to_its_point, "where k begins and ends is not the same for all points"),
+        (until, "a round may end early, or declares an array"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_rounds_that_depend_on_each_other_otherwise_are_refused(kernel, reason):
+    with pytest.raises(PlanError) as error:
         shared(kernel, inputs(5, 8), SHARINGS[0])
+    assert str(error.value) == f"slicing cannot be applied to {kernel.__name__}: its rounds cannot be shared: {reason}"
 
 
 def test_what_another_round_wrote_is_refused():

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from lanewise.analysis.multiples import definitions
 from lanewise.analysis.recurrences import resolved
-from lanewise.analysis.reductions import Halves, Shareable, first_access, fold_of, stores_meet
+from lanewise.analysis.reductions import (
+    FOLDS,
+    Halves,
+    Shareable,
+    first_access,
+    fold_of,
+    stores_meet,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold
 from lanewise.ir.names import MARK, own
@@ -29,6 +36,14 @@ from lanewise.ir.traverse import (
 def prior(name: str) -> str:
     """The running value of a variable before a round is added."""
     return own(f"{name.removeprefix(MARK)}.prior")
+
+
+def read_so_far(loop: ir.For) -> list[str]:
+    """The variables whose value of the rounds before a round reads, other than to gather."""
+    names = dict.fromkeys(n for s in statements(loop.body) for n in writes(s))
+    return [
+        n for n in names if first_access(loop.body, n) == "read" and fold_of(loop.body, n) is None
+    ]
 
 
 def running(
@@ -67,17 +82,13 @@ def _running(loop: ir.For, after: ir.Block) -> tuple[Halves, tuple[Fold, ...]] |
     bounds = {n for e in (loop.start, loop.stop, loop.step) for n in reads(e)}
     if bounds & set(names) or first_access(after, loop.variable) == "read":
         return f"{loop.variable} is read elsewhere, or its rounds change where it ends"
-    others, read = list[Fold](), list[str]()
+    others, read = list[Fold](), read_so_far(loop)
     for name in names:
-        again = first_access(body, name) == "read"
-        if not again and first_access(after, name) != "read":
+        if name in read or "read" not in (first_access(body, name), first_access(after, name)):
             continue
-        if (fold := fold_of(body, name)) is not None:
-            others.append(fold)
-        elif again:
-            read.append(name)
-        else:
-            return f"{name} is what the last round made it"
+        if (fold := fold_of(body, name)) is None:
+            return f"{name} is what the last round made it, and is not gathered {FOLDS}"
+        others.append(fold)
     if not read:
         return "no round reads what was gathered so far"
     halves = _halves(body, frozenset(read))
@@ -87,7 +98,7 @@ def _running(loop: ir.For, after: ir.Block) -> tuple[Halves, tuple[Fold, ...]] |
     folds = [fold_of(early, name) for name in read]
     for name, fold in zip(read, folds, strict=True):
         if fold is None:
-            return f"{name} keeps a value from one round to the next, and is not gathered"
+            return f"{name} keeps a value from one round to the next, and is not gathered {FOLDS}"
     return Halves(tuple(f for f in folds if f is not None), early, late), tuple(others)
 
 

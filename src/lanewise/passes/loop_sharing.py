@@ -17,12 +17,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.analysis.affine import nest_of
-from lanewise.analysis.reductions import Shareable, alike, indices_in, shareable
+from lanewise.analysis.reductions import Shareable, alike, indices_in
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import scatters, statements
 from lanewise.passes import kept_values
 from lanewise.passes.base import refuse
-from lanewise.passes.shared_loops import Sharing, best_way, rows_of, shareable_loops
+from lanewise.passes.shared_loops import Sharing, best_way, examined_loops, rows_of, shareable_loops
 from lanewise.passes.sharing_threads import ThreadPlaces, ThreadWriter
 from lanewise.passes.wide_rounds import MOST
 
@@ -33,16 +33,16 @@ def legal(kernel: ir.Kernel, *, running: bool = False) -> str | None:
     """
     if kernel.grid is not None:
         return "its points are already mapped to threads"
-    indices, body = nest_of(kernel)
+    _, body = nest_of(kernel)
     if scatters(body):
         return "it scatters: several threads that share a point would do so several times"
-    loops = shareable_loops(kernel, running=running)
+    examined = examined_loops(kernel, running=running)
+    loops = {n: x for n, x in examined.items() if isinstance(x, Shareable)}
     if any(x.halves for x in loops.values()) and best_way(kernel, running=True) != "row":
         return "it reads running values along columns, of which each has a thread"
     if not loops:
-        reasons = [shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)]
-        if reasons:
-            return f"its rounds cannot be shared: {reasons[0]}"
+        if examined:
+            return f"its rounds cannot be shared: {next(iter(examined.values()))}"
         if any(isinstance(s, ir.For) for s in statements(body)):
             return "its loops stand in a branch or in a loop that threads may run differently"
         return "it has no loop whose rounds several threads could share"

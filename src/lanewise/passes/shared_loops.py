@@ -13,6 +13,7 @@ from lanewise.analysis.reductions import (
     over_one_range,
     shareable,
 )
+from lanewise.analysis.running import read_so_far
 from lanewise.analysis.running import running as running_rounds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -49,19 +50,24 @@ class Sharing:
         return self.slices * self.lanes
 
 
-def shareable_loops(kernel: ir.Kernel, *, running: bool = False) -> dict[int, Shareable]:
-    """The loops of a reference kernel whose rounds threads may share, by their place in the body of
-    a thread. running: also those whose rounds read what was gathered so far, which the threads of
-    a GPU can share along rows.
+def examined_loops(kernel: ir.Kernel, *, running: bool = False) -> dict[int, Shareable | str]:
+    """The loops of a reference kernel by their place in the body of a thread: how threads may share
+    their rounds, or why they may not. running: also rounds that read what was gathered so far,
+    which the threads of a GPU can share along rows.
     """
     indices, body = nest_of(kernel)
-    examined = {n: shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)}
-    if running:
-        examined |= {
-            n: running_rounds(kernel, body, n, indices)
-            for n, x in examined.items()
-            if isinstance(x, str)
-        }
+    found: dict[int, Shareable | str] = {}
+    for n, s in enumerate(body):
+        if isinstance(s, ir.For):
+            found[n] = shareable(body, n, indices)
+            if running and isinstance(found[n], str) and read_so_far(s):
+                found[n] = running_rounds(kernel, body, n, indices)
+    return found
+
+
+def shareable_loops(kernel: ir.Kernel, *, running: bool = False) -> dict[int, Shareable]:
+    """Those of them whose rounds threads may share."""
+    examined = examined_loops(kernel, running=running)
     return {n: x for n, x in examined.items() if isinstance(x, Shareable)}
 
 
