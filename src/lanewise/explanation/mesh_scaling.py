@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lanewise.ir.interpret import BeyondTypeError
 from lanewise.language.target import target_of
 from lanewise.launch.sent import Grown, Sent, even
 from lanewise.runtime.mesh import OF_PROCESS
-from lanewise.support.errors import VerificationError
 
 PREDICTED = (2, 4, 8)  # parts
 LEAST_LOSS = 0.005  # that is worth a word
@@ -192,7 +192,7 @@ def scaling(
             continue
         try:
             efficiency = _efficiency(step, devices, works, rate)
-        except VerificationError:  # an index of a launch is beyond its type
+        except BeyondTypeError:  # an index of a launch
             without[parts] = f"this plan cannot count {sum(step.rows):,} rows"
             continue
         if efficiency is None:

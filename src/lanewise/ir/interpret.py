@@ -35,6 +35,10 @@ HANDED_ON = (MEMORY, TURNS)  # to the functions that a kernel or a function appl
 Reader = Callable[[ir.Statement, dict[str, Any]], None]
 
 
+class BeyondTypeError(VerificationError):
+    """What a kernel counts does not fit into the type of its indices."""
+
+
 class BlockExit(Enum):
     """What a block of statements was left with before its end, but for results."""
 
@@ -373,7 +377,7 @@ def _within(sign: str, kind: Scalar) -> Callable[[int, int], int]:
     low, high = limits(kind)
 
     def beyond(a: int, b: int) -> Never:
-        raise VerificationError(f"{a} {sign} {b} of an index is beyond {kind}")
+        raise BeyondTypeError(f"{a} {sign} {b} of an index is beyond {kind}")
 
     match sign:
         case "+":
