@@ -236,8 +236,8 @@ def calibrate(
     return Tuning(
         job.plan, found.least, job.plan, default.least, _trials(c, best), (), False, c.complete,
         about, path,
-        f"99 % of the results within {job.accuracy:g} predicted; measured {found.errors}",
-        str(best), str(job.default),
+        note=f"99 % of the results within {job.accuracy:g} predicted; measured {found.errors}",
+        structure=str(best), default_structure=str(job.default),
     )  # fmt: skip
 
 
