@@ -284,6 +284,7 @@ def without_peer_access(cp: Any) -> Iterator[None]:
 
 
 def test_without_peer_access_bits_are_the_same(cp: Any) -> None:
+    from lanewise.runtime.links import copy_rate
     from tests.mesh.test_lattices import case, follow
 
     if not cp.cuda.runtime.deviceCanAccessPeer(0, 1):
@@ -294,7 +295,9 @@ def test_without_peer_access_bits_are_the_same(cp: Any) -> None:
         b: Any = bodies(20_011, mesh)  # pyright: ignore[reportArgumentType]
         return [gravity(b, b, softening2=1e-2).numpy(), *follow(c, mesh)]
 
-    wanted = left()  # the first copies switch it on
+    wanted = left()
+    for pair in (("cuda", "cuda:1"), ("cuda:1", "cuda")):
+        copy_rate(*pair)  # the first copies each way switch it on
     with without_peer_access(cp):
         for found, want in zip(left(), wanted, strict=True):
             np.testing.assert_array_equal(found, want)
