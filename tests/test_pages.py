@@ -98,7 +98,11 @@ def of(language: str) -> list[tuple[str, Block]]:
     return [(p.name, b) for p in pages for b in blocks(p.read_text(encoding="utf-8")) if b.language == language]
 
 
-@pytest.mark.parametrize(("page", "block"), of("py"), ids=lambda x: x if isinstance(x, str) else f"line {x.line}")
+@pytest.mark.parametrize(
+    ("page", "block"),
+    [pytest.param(p, b, marks=pytest.mark.cuda if "import cupy" in b.text else ()) for p, b in of("py")],
+    ids=lambda x: x if isinstance(x, str) else f"line {x.line}",
+)
 def test_python_for_other_packages_is_python_and_runs_where_they_are(page: str, block: Block, tmp_path: Path) -> None:
     compile(block.text, page, "exec", dont_inherit=True)
     whole = block.text.lstrip().startswith(("import", "from")) and "simulation." not in block.text
