@@ -298,7 +298,7 @@ def test_explains_itself() -> None:
     arguments = Case(MIXED).arguments()
     text = str(power.compile(*arguments, scale=1.0).explain())
     assert "power (segmentwise, 30 cells)" in text
-    assert "a cell" in text
+    assert "per cell" in text
     with pytest.raises(lw.ArgumentError, match="takes the arguments of a call, because lists cannot be made up"):
         power.compile(*arguments, scale=1.0).explain(measure=True)
 
