@@ -124,7 +124,9 @@ def test_a_flock_on_a_mesh_says_what_its_parts_bring() -> None:
     assert "\n  bring agents for their order     once in 32 steps  336,000  memory of the host, " in text
     assert "bytes per step, memory of the host, " in text
     assert "\n  hidden behind computation: nothing: copies wait for the step before" in text
-    assert "\n  strong: 3,000 agents in all, weak: 1,000 per part; of one device with all of them, which runs one" in text
+    assert (
+        "\n  strong: 3,000 agents in all, weak: 1,000 per part; of one device with all of them, which runs one" in text
+    )
     facts = json.loads(json.dumps(said.json()))["mesh"]
     assert facts["rows"] == [1000] * 3
     assert facts["links"][0]["known"] == "measured now"
