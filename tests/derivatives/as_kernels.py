@@ -44,6 +44,7 @@ def as_kernel(f: ir.Function) -> tuple[Elementwise, tuple[str, ...]]:
         return replace(e, name=names[e.name]) if isinstance(e, ir.Local) and e.name in names else e
 
     parameters = tuple(replace(p, name=names[p.name]) for p in f.parameters)
-    results = tuple(replace(r, name=f"result{n}") for n, r in enumerate(f.results))
+    several = len(f.results) > 1
+    results = tuple(replace(r, name=f"result{n}" if several else "result") for n, r in enumerate(f.results))
     plain = ir.Function(f.name, parameters, results, rewrite_block(f.body, renamed))
     return Elementwise(written.python, Given(plain)), tuple(names)

@@ -22,7 +22,9 @@ from lanewise.ir.verify import verify_function
 from lanewise.language import types as t
 from lanewise.patterns.variables import cotangent_leaves
 from tests import corpus_kernels as corpus
+from tests.derivatives.as_kernels import as_kernel
 from tests.derivatives.differences import central, value, widened
+from tests.derivatives.taylor import jet
 
 RECORDS = ("target", "source")
 PAIRS = [
@@ -121,8 +123,7 @@ def unary(x: lw.f64, y: lw.f64, z: lw.f64) -> lw.f64:
     return x + y + z
 
 
-def of_intrinsic(name: str) -> ir.Function:
-    kind = t.F64
+def of_intrinsic(name: str, kind: t.Scalar = t.F64) -> ir.Function:
     arity = {"min": 2, "max": 2, "clamp": 3, "atan2": 2, "pow": 2, "hypot": 2, "mix": 3, "fma": 3}.get(name, 1)
     parameters = tuple(ir.Parameter(n, kind) for n in "xyz"[:arity])
     arguments = tuple(ir.Local(p.name, kind) for p in parameters)
@@ -202,6 +203,54 @@ def test_no_number_has_a_derivative_that_is_one(name: str, data: st.DataObject) 
         for g in (maker.reverse(), maker.forward()):
             found = np.array(value(g, arguments))
             assert not undefined or np.isnan(found).all(), (arguments, found)
+
+
+def second_gradients(f: ir.Function, mode: str) -> list[ir.Function]:
+    """The gradients of the derivatives of a function with respect to each of its parameters."""
+
+    def of(f: ir.Function, names: list[str]) -> ir.Function:
+        asked = tuple(GradientValue((n,), f.results[0].type) for n in names)
+        maker = Maker(f, f"{f.name}_gradient", asked, Cotangents((None,)), None)
+        return maker.reverse() if mode == "reverse" else maker.forward()
+
+    first = [of(f, [p.name]) for p in f.parameters]
+    return [of(g, [p.name for p in g.parameters]) for g in first if g.parameters]
+
+
+def higher_derivatives(f: ir.Function) -> list[ir.Function]:
+    """Gradients of gradients, and Taylor coefficients, which far fields are made of."""
+    twice = [g for mode in ("reverse", "forward") for g in second_gradients(f, mode)]
+    return twice + [jet(f, 4, p.name) for p in f.parameters]
+
+
+@pytest.mark.parametrize("name", OF_ONE + OF_MORE)
+@given(data=st.data())
+def test_no_number_has_higher_derivatives_that_are_one(name: str, data: st.DataObject) -> None:
+    f = of_intrinsic(name)
+    arguments = {p.name: data.draw(numbers) for p in f.parameters}
+    with np.errstate(all="ignore"):
+        if np.isnan(value(f, arguments)[0]):
+            for g in higher_derivatives(f):
+                assert np.isnan(value(g, arguments)).all(), (arguments, print_function(g))
+
+
+OUTSIDE = {"acos": 2.0, "asin": -2.0, "log1p": -2.0}  # other functions have no value at -0.5
+
+
+@pytest.mark.parametrize("kind", [t.F32, t.F64], ids=["f32", "f64"])
+@pytest.mark.parametrize("device", ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_no_number_has_higher_derivatives_that_are_one_in_kernels(device: str, kind: t.Scalar) -> None:
+    """Neither where a compiler reads them."""
+    for name in sorted(PARTIAL):
+        f = of_intrinsic(name, kind)
+        for g in higher_derivatives(f):
+            kernel, names = as_kernel(g)
+            x = {"x": OUTSIDE.get(name, -0.5), "y": 0.5}
+            with lw.device(device), np.errstate(all="ignore"):
+                found = kernel(*(np.full(3, x[n], kind.dtype) for n in names))
+            for values in found if isinstance(found, tuple) else (found,):
+                there = values.get() if hasattr(values, "get") else values
+                assert np.isnan(there).all(), (name, print_function(g))
 
 
 class Sample(lw.Record):

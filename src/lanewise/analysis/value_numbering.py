@@ -73,7 +73,9 @@ class ValueTable:
     ) -> int:
         """The number of a node, an old one if it is known."""
         node = Node(operation, operands, kind, payload)
-        number = self._numbers.setdefault(node, len(self.nodes))
+        # NaN, which does not equal itself, is one node too
+        known = node if payload == payload else Node(operation, operands, kind, "nan")
+        number = self._numbers.setdefault(known, len(self.nodes))
         if number == len(self.nodes):
             self.nodes.append(node)
         return number

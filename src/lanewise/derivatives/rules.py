@@ -5,8 +5,8 @@ Where a function has a kink, one of its subgradients is taken, as PyTorch does: 
 half for each side where min or max are of equal numbers, 1 at the ends of clamp. The derivative of
 sqrt at 0, which is infinite, is 0, as for PyTorch's norm: so the distance of an element from itself
 adds nothing. Where the function of a number is no number, such as sqrt or log of a negative one, no
-derivative of it is one: logarithms test their argument, without computing themselves once more.
-Steps (floor, ceil, trunc, comparisons) have the derivative 0.
+derivative of it is one, and no derivative of that: logarithms test their argument, without
+computing themselves once more. Steps (floor, ceil, trunc, comparisons) have the derivative 0.
 """
 
 from __future__ import annotations
@@ -57,19 +57,15 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
         case "erf" | "erfc":
             slope = 2 / math.sqrt(math.pi) * (1 if intrinsic == "erf" else -1)
             return (r.times(r.number(slope), r.call("exp", r.minus(r.times(x, x)))),)
+        case "log":
+            return (r.above_zero(x, r.divide(one, x)),)
+        case "log2":
+            return (r.above_zero(x, r.divide(r.number(1 / math.log(2)), x)),)
+        case "log10":
+            return (r.above_zero(x, r.divide(r.number(1 / math.log(10)), x)),)
         case "log1p":
             more = r.plus(one, x)
-            return (r.where("<", more, zero, r.number(math.nan), r.divide(one, more)),)
-        case "log":
-            return (r.where("<", x, zero, r.number(math.nan), r.divide(one, x)),)
-        case "log2":
-            return (
-                r.where("<", x, zero, r.number(math.nan), r.divide(r.number(1 / math.log(2)), x)),
-            )
-        case "log10":
-            return (
-                r.where("<", x, zero, r.number(math.nan), r.divide(r.number(1 / math.log(10)), x)),
-            )
+            return (r.above_zero(more, r.divide(one, more)),)
         case "sin":
             return (r.call("cos", x),)
         case "cos":
@@ -165,3 +161,11 @@ class _Rules:
         if_false: ir.Expression,
     ) -> ir.Expression:
         return ir.Select(ir.Compare(operator, a, b), if_true, if_false, self.kind)
+
+    def above_zero(self, x: ir.Expression, slope: ir.Expression) -> ir.Expression:
+        """A slope of what has no value where x is below zero.
+
+        It is multiplied by NaN there: a constant instead of the slope would have the derivative 0.
+        """
+        defined = self.where("<", x, self.number(0), self.number(math.nan), self.number(1))
+        return self.times(defined, slope)
