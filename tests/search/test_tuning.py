@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.compiler.pipeline import build_program
@@ -68,6 +71,11 @@ def job_of(search: Search, *records: Any, plan: Plan | None = None, over: Any = 
     return over.searched.tuning_job(over._calls.given(records, {}), plan)
 
 
+def drawn(seed: int, what: str) -> float:
+    """A number below 1 that belongs to a text."""
+    return zlib.crc32(f"{seed} {what}".encode()) / 2**32
+
+
 @dataclass
 class MadeUp:
     """Times by a function of the choice; `fails` gives what becomes of one that cannot be timed. Only this moves its clock."""
@@ -76,6 +84,7 @@ class MadeUp:
     fails: Callable[[Choice], Failure | None] = lambda choice: None
     unstable: Callable[[Choice], bool] = lambda choice: False
     compiling: float = 0.0
+    noise: float = 0.0
     clock: float = 0.0
     compilers: int = 1
     released: set[Choice] = field(default_factory=set)
@@ -92,10 +101,14 @@ class MadeUp:
         return FirstRun(self.seconds(plan), self.seconds(plan))
 
     def measure(self, plans: Sequence[Choice], rounds: int, until: float = math.inf) -> dict[Choice, list[float]]:
-        del until
         assert not self.released & set(plans), "what was released is measured"
-        self.clock += rounds * sum(map(self.seconds, plans))
-        return {c: [self.seconds(c)] * rounds for c in plans}
+        times: dict[Choice, list[float]] = {c: [] for c in plans}
+        for choice in [c for _ in range(rounds) for c in plans]:
+            if self.clock > until and any(times.values()):
+                break
+            times[choice].append(self.seconds(choice) * (1 + self.noise * drawn(0, repr(self.clock))))
+            self.clock += times[choice][-1]
+        return times
 
     def confirm(self, plan: Choice) -> Failure | None:
         return Failure("wrong", "two runs from the same state gave different bits") if self.unstable(plan) else None
@@ -248,6 +261,44 @@ def test_the_plans_of_a_gpu_are_those_of_its_kernels() -> None:
     assert result.path is not None
     again = replay(result.path)
     assert (again.plan, again.structure, again.factor) == (result.plan, result.structure, result.factor)
+
+
+RECORDS = numbered(uniform())
+SEVENTH = job_of(SEVEN, RECORDS, RECORDS)
+ON_GPU = replace(SEVENTH, device="cuda:0", default=Plan(block=128).filled(NEUTRAL))
+
+
+@given(
+    seed=st.integers(0, 2**32), limit=st.floats(0.5, 60), job=st.sampled_from((SEVENTH, ON_GPU)),
+    launch=st.sampled_from((1e-3, 0.1, 1.0)), spread=st.sampled_from((0.02, 0.3, 3.0)),
+    noise=st.sampled_from((0.0, 0.03)), compiling=st.sampled_from((0.0, 0.5)),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_a_search_is_replayed_whatever_its_time_was_too_short_for(
+    seed: int, limit: float, job: SearchJob, launch: float, spread: float, noise: float, compiling: float
+) -> None:
+    first = space_of(job).structures[0]
+    measurer = MadeUp(
+        lambda c: launch * (1 + spread * drawn(seed, f"time {c}")),
+        lambda c: Failure("wrong", "3 of 8 values differ") if drawn(seed, f"fails {c}") < 0.1 and c != first else None,
+        lambda c: drawn(seed, f"unstable {c}") < 0.1 and c != first,
+        compiling=compiling,
+        noise=noise,
+    )
+    try:
+        result = tune_search(job, limit, measurer=measurer)
+    except lw.LanewiseError as error:
+        assume("no plan can be compared" not in str(error))
+        raise
+    assert result.path is not None
+    again = replay(result.path)
+    assert (again.plan, again.structure, again.seconds, again.factor) == (
+        result.plan, result.structure, result.seconds, result.factor,
+    )  # fmt: skip
+    assert (again.complete, again.untried) == (result.complete, result.untried)
+    assert [(t.short(), t.status, t.seconds) for t in again.trials] == [
+        (t.short(), t.status, t.seconds) for t in result.trials
+    ]
 
 
 def test_slow_calls_keep_to_the_time() -> None:

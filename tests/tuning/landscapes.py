@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -52,8 +53,9 @@ class MadeUpMeasurer:
     """Times by a function; `fails` gives what becomes of a plan that cannot be timed.
 
     Compiling takes `compiling` seconds, timing as long as what is timed, on a clock that only this measurer moves.
-    `drift`: how much slower the machine gets with every measurement; `around`: seconds of
-    copies for each run that checks a plan; without them such runs take no time.
+    `drift`: how much slower the machine gets with every measurement; `noise`: the share by which a time may be
+    longer, another one each time; `around`: seconds of copies for each run that checks a plan; without them such
+    runs take no time.
     """
 
     seconds: Callable[[Plan], float]
@@ -61,6 +63,7 @@ class MadeUpMeasurer:
     unstable: Callable[[Plan], bool] = lambda plan: False
     compiling: float = 0.0
     drift: float = 0.0
+    noise: float = 0.0
     around: float | None = None
     compilers: int = 4
     clock: float = 0.0
@@ -93,9 +96,12 @@ class MadeUpMeasurer:
             for plan in plans:
                 if self.clock > until and any(times.values()):
                     return times
-                times[plan].append(self.seconds(plan) * slower)
+                times[plan].append(self.seconds(plan) * slower * self._noisy())
                 self.clock += times[plan][-1]
         return times
+
+    def _noisy(self) -> float:
+        return 1 + self.noise * zlib.crc32(repr(self.clock).encode()) / 2**32
 
     def confirm(self, plan: Plan) -> Failure | None:
         self.clock += self.first(plan).whole

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.launch.trial import Failure
-from lanewise.launch.tuned_plans import Entry
+from lanewise.launch.tuned_plans import Entry, Key
 from lanewise.planning.plan import NEUTRAL, Plan
-from lanewise.support.errors import InputError
+from lanewise.support.errors import InputError, LanewiseError
 from lanewise.tuning import Tuning, replay, tune_job
 from lanewise.tuning.search import search
-from lanewise.tuning.tune import RecordedMeasurer, families_to, read_recording, recording_of
+from lanewise.tuning.tune import RecordedMeasurer, families_to, read_recording, recording_of, tune_space
 from tests.tuning.kernels import attraction, points
-from tests.tuning.landscapes import MadeUpMeasurer
+from tests.tuning.landscapes import AXES, BASE, MadeUpMeasurer, MadeUpSpace, family
 from tests.tuning.test_space import space
 
 
@@ -87,6 +92,7 @@ def test_the_search_for_a_gpu_is_replayed_without_one(tmp_path: Path) -> None:
     log = {
         "about": {"kernel": "gravity", "elapsed": 1.0}, "note": "", "families": families_to(gpu.families),
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in gpu.refused],
+        "exhaustive": found.exhaustive, "starts": [[name, dict(point)] for name, point in found.starts],
         "trials": [t.as_dict() for t in found.trials.values()],
     }  # fmt: skip
     entry = Entry(found.best, found.seconds(found.best), found.default, found.seconds(found.default), log)
@@ -98,6 +104,72 @@ def test_the_search_for_a_gpu_is_replayed_without_one(tmp_path: Path) -> None:
     # The same recording serves a search in the kernel's own space, too.
     once_more = search(gpu, RecordedMeasurer(recording_of(read_recording(path))), seconds=1e6)
     assert once_more.best == found.best
+
+
+@dataclass
+class MadeUpSubject:
+    """What the store and the report ask of what is tuned."""
+
+    name: str = "made up"
+    device: str = "cpu"
+    counts: Mapping[str, int] = field(default_factory=lambda: {"elements": 1})
+    key: Key = field(default_factory=lambda: keyed())
+    adopt: Callable[[Plan], None] = lambda plan: None
+    advise: Callable[[], str] = lambda: ""
+
+
+def keyed() -> Key:
+    return lw.pairwise(attraction.python).tuning_job(points(4), points(4), softening2=1e-2).key
+
+
+@dataclass
+class RefusingSpace(MadeUpSpace):
+    refused: list[tuple[str, Any, str]] = field(default_factory=list)
+
+
+SMALL_AXES: dict[str, tuple[Any, ...]] = {"targets": (1, 2, 4), "unroll": (1, 2), "fma": (False, True)}
+
+
+@given(
+    seed=st.integers(0, 2**32), large=st.booleans(), families=st.integers(1, 3),
+    limit=st.floats(0.02, 30), launch=st.sampled_from((1e-4, 1e-2, 0.3)), spread=st.sampled_from((0.02, 0.3, 3.0)),
+    noise=st.sampled_from((0.0, 0.03)), compiling=st.sampled_from((0.0, 0.02, 0.3)),
+    looking=st.sampled_from((0.0, 0.01)), around=st.sampled_from((None, 0.0, 0.5)),
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_a_search_is_replayed_whatever_its_time_was_too_short_for(
+    seed: int, large: bool, families: int, limit: float, launch: float, spread: float,
+    noise: float, compiling: float, looking: float, around: float | None,
+) -> None:  # fmt: skip
+    def drawn(plan: Plan, what: str) -> float:
+        return zlib.crc32(f"{seed} {what} {plan}".encode()) / 2**32
+
+    def seconds(plan: Plan) -> float:
+        return launch * (1 + spread * drawn(plan, "time"))
+
+    def predicted(plan: Plan) -> float | None:
+        measurer.clock += looking
+        return None if drawn(plan, "known") < 0.1 else seconds(plan) * (0.5 + 1.5 * drawn(plan, "model"))
+
+    measurer = MadeUpMeasurer(
+        seconds,
+        lambda p: Failure("wrong", "3 of 8 values differ") if drawn(p, "fails") < 0.1 and p != BASE else None,
+        unstable=lambda p: drawn(p, "unstable") < 0.1 and p != BASE,
+        compiling=compiling, drift=0.002, noise=noise, around=around,
+    )  # fmt: skip
+    axes = AXES if large else SMALL_AXES
+    made_up = tuple(family(axes, replace(BASE, block=256 << n), f"family {n}") for n in range(families))
+    space = RefusingSpace(made_up, lambda p: "no" if drawn(p, "illegal") < 0.1 and p != BASE else "", predicted)
+    try:
+        result = tune_space(MadeUpSubject(), space, measurer, limit, lambda state: None)
+    except LanewiseError as error:
+        assume("no plan can be compared" not in str(error))
+        raise
+    assert result.path is not None
+    again = replay(result.path)
+    found_again(result, again)
+    assert (again.complete, again.untried, again.exhaustive) == (result.complete, result.untried, result.exhaustive)
+    assert [t.seconds for t in again.trials] == [t.seconds for t in result.trials]
 
 
 def test_a_plan_that_was_not_measured_fails() -> None:

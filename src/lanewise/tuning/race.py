@@ -5,10 +5,10 @@ best few once more at the end.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from lanewise.launch.trial import Failure, Trial, duration
 from lanewise.support.errors import LanewiseError
@@ -90,6 +90,8 @@ class Outcome(Generic[C]):
     exhaustive: bool
     complete: bool  # none was left out for want of time
     untried: int = 0  # those left out of what was to be tried when the time was up
+    # where a walk began: names of families, and points of them; the time allowed no others
+    starts: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
     def seconds(self, plan: C) -> float:
         measured = self.trials[plan].seconds
@@ -249,8 +251,12 @@ class Race(Generic[C]):
             finalists = list(dict.fromkeys(finalists[:2]))
         rounds = self._final_rounds(finalists)
         times = self.measurer.measure(finalists, rounds, self.limit) if rounds else {}
-        if any(not times.get(p) for p in finalists):
-            times = {}  # the time was up before all of them had one: what was measured first counts
+        # the time may be up before all of them have one
+        if times.get(default) and times.get(self.best):
+            finalists = [p for p in finalists if times.get(p)]
+            times = {p: times[p] for p in finalists}
+        else:
+            times = {}  # what was measured first counts
         medians = {p: statistics.median(s) for p, s in times.items()}
         medians = medians or {p: self.scores[p] for p in finalists}
         gain = WORTH if min(map(len, times.values()), default=0) >= ROUNDS else SURELY_WORTH

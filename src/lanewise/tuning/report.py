@@ -209,7 +209,7 @@ def tuning_of(
         trials,
         refused,
         outcome.exhaustive,
-        outcome.complete,
+        log.get("complete", outcome.complete),
         log["about"],
         path,
         log["note"],

@@ -44,21 +44,32 @@ class Progress:
     doing: str
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a search did that its measurements do not tell, since it depended on the clock.
+
+    whole: all plans were tried; a recording of a part of a large space looks small. starts: where
+    the walk began, as families by name and their points.
+    """
+
+    whole: bool
+    starts: tuple[tuple[str, Point], ...]
+
+
 def search(
     space: Space,
     measurer: Measurer[CompletePlan],
     *,
     seconds: float,
     progress: Callable[[Progress], None] = lambda state: None,
-    whole: bool = True,
+    course: Course | None = None,
 ) -> Outcome[CompletePlan]:
     """The fastest plan that can be found in about `seconds`, of which the last part goes to
     confirming it.
 
-    whole: whether a small space may be measured whole; a recording of a part of a large one looks
-    small.
+    course: of the search that is repeated in what it measured.
     """
-    return _Search(space, Race(space.default, measurer, seconds), progress, whole).run()
+    return _Search(space, Race(space.default, measurer, seconds), progress, course).run()
 
 
 @dataclass
@@ -66,7 +77,7 @@ class _Search:
     space: Space
     race: Race[CompletePlan]
     progress: Callable[[Progress], None]
-    whole: bool
+    course: Course | None
     spent: float = 0.0  # seconds on plans that were compiled, to know what the next ones take
     compiled: int = 0
 
@@ -75,24 +86,29 @@ class _Search:
         self.space.examine(default)  # first: plans with the same kernels are the same plan
         self.race.begin(Trial(default, "measured", predicted=self.space.examine(default).predicted))
         everything = self._everything()
+        starts: list[tuple[Family, list[Point]]] = []
         if everything is not None:
             self._try(everything, "all plans")
         else:
-            self._descend()
+            starts = self._starts()
+            self._descend(starts)
         self._report("the best few once more")
-        return self.race.finish(everything is not None)
+        outcome = self.race.finish(everything is not None)
+        outcome.starts = tuple((f.name, p) for f, points in starts for p in points)
+        return outcome
 
     # ------------------------------------------------------------ where to look
 
     def _everything(self) -> list[CompletePlan] | None:
         """All plans worth measuring, if there are few."""
-        if not self.whole or sum(f.size for f in self.space.families) > ENUMERABLE:
+        if self.course is not None and not self.course.whole:
+            return None
+        if sum(f.size for f in self.space.families) > ENUMERABLE:
             return None
         plans = self._worthwhile(f.plan(p) for f in self.space.families for p in f.points())
         return plans if len(plans) <= SMALL else None
 
-    def _descend(self) -> None:
-        starts = self._starts()
+    def _descend(self, starts: list[tuple[Family, list[Point]]]) -> None:
         self._try([f.plan(p) for f, points in starts for p in points], "starting points")
         leaders = [(f, p) for f, points in starts if (p := self._leader(f, points)) is not None]
         leaders.sort(key=lambda leader: self.race.scores[leader[0].plan(leader[1])])
@@ -104,6 +120,11 @@ class _Search:
         """For each family its base, its two best other shapes by the model, and those among the
         best of all families.
         """
+        if self.course is not None:
+            return [
+                (family, [p for name, p in self.course.starts if name == family.name])
+                for family in self.space.families
+            ]
         expected = [(family, self._expected(family)) for family in self.space.families]
         order = sorted(seconds for _, shapes in expected for seconds, _ in shapes)
         last = order[min(STARTS, len(order)) - 1] if order else 0.0
@@ -161,6 +182,8 @@ class _Search:
                 )
                 if still >= len(family.axes) or self.race.time_left() <= 0:
                     break
+        if still < len(family.axes):
+            self.race.out_of_time(0)  # nobody looked what is left of the lines
 
     # ------------------------------------------------------------ what to measure
 

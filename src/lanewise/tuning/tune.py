@@ -21,7 +21,7 @@ from lanewise.tuning.job import Job
 from lanewise.tuning.measure import KernelMeasurer
 from lanewise.tuning.race import ROUNDS, C, FirstRun, Measurer, Outcome
 from lanewise.tuning.report import Tuning, tuning_of
-from lanewise.tuning.search import Progress, search
+from lanewise.tuning.search import Course, Progress, search
 from lanewise.tuning.space import Examined, Family, KernelSpace, Space, make_estimator
 
 
@@ -85,6 +85,8 @@ def tune_space(
         "note": job.advise(),
         "families": families_to(space.families),
         "exhaustive": outcome.exhaustive,
+        "starts": [[name, dict(point)] for name, point in outcome.starts],
+        "complete": outcome.complete,
         "untried": outcome.untried,
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in outcome.trials.values()],
@@ -147,9 +149,10 @@ Recording = Mapping[CompletePlan, Trial]
 
 class RecordedMeasurer(Generic[C]):
     """Answers from a recording: on the way a plan takes its score, at the end (long measurements)
-    its final time.
+    what it took in each round.
 
-    A plan that was not measured fails. Nothing takes any time.
+    A plan that was not measured fails. Nothing takes any time: plans that the time was too short
+    for at the end have no times there.
     """
 
     compilers = 1
@@ -165,8 +168,10 @@ class RecordedMeasurer(Generic[C]):
         trial = self._recording.get(plan)
         if trial is None:
             return Failure("failed", "the recording has no measurement of it")
-        # A plan that was timed and then gave other bits fails again in `confirm`.
-        return None if trial.score is not None else Failure(trial.status, trial.reason)
+        # A finalist that gave other bits at last fails again in `confirm`. Whether another one was
+        # asked for them depends on what it was timed with, hence on the clock.
+        timed = trial.score is not None and (trial.status == "measured" or trial.seconds)
+        return None if timed else Failure(trial.status, trial.reason)
 
     def first(self, plan: C) -> FirstRun:
         del plan
@@ -176,16 +181,14 @@ class RecordedMeasurer(Generic[C]):
         self, plans: Sequence[C], rounds: int, until: float = math.inf
     ) -> dict[C, list[float]]:
         del until
-        if rounds < ROUNDS:
-            return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
-        # how often a plan was timed at last decides how much faster it has to be
-        trials = {p: self._recording[p] for p in plans}
-        return {p: [self._time(t, rounds)] * max(1, len(t.samples)) for p, t in trials.items()}
+        if rounds >= ROUNDS:
+            return {p: list(self._recording[p].samples) for p in plans}
+        return {p: [self._score(p)] * rounds for p in plans}
 
-    def _time(self, trial: Trial, rounds: int) -> float:
-        seconds = trial.score if rounds < ROUNDS else trial.seconds
-        assert seconds is not None
-        return seconds
+    def _score(self, plan: C) -> float:
+        score = self._recording[plan].score
+        assert score is not None
+        return score
 
     def confirm(self, plan: C) -> Failure | None:
         trial = self._recording[plan]
@@ -210,6 +213,8 @@ class RecordedSpace:
         trial = self._recording.get(plan)
         if trial is None:
             return Examined(same_as=self.default)
+        if trial.status == "unpromising":
+            return Examined()  # it is refused with the reason of then, whatever was best then
         return Examined(trial.reason if trial.status == "illegal" else "", trial.predicted)
 
 
@@ -229,10 +234,15 @@ def replay(recorded: str | Path | Entry) -> Tuning:
         return replay_search(entry)
     recording = recording_of(entry)
     space = RecordedSpace(entry.default, families_from(entry.log["families"]), recording)
-    whole = bool(entry.log.get("exhaustive", True))
+    measurer = RecordedMeasurer(recording)
     return tuning_of(
-        search(space, RecordedMeasurer(recording), seconds=float("inf"), whole=whole), entry.log
+        search(space, measurer, seconds=math.inf, course=course_of(entry.log)), entry.log
     )
+
+
+def course_of(log: Mapping[str, Any]) -> Course:
+    """The course of the search of an entry."""
+    return Course(bool(log["exhaustive"]), tuple((name, point) for name, point in log["starts"]))
 
 
 def read_recording(path: Path) -> Entry:
@@ -245,6 +255,7 @@ def read_recording(path: Path) -> Entry:
         recording_of(entry)
         if "structures" not in entry.log:
             families_from(entry.log["families"])
+            course_of(entry.log)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
