@@ -194,7 +194,7 @@ def test_a_kernel_that_returns_before_its_branch_is_explained_and_tuned(tmp_path
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     beads = Bead.array(**PROBE.fill(np.random.default_rng(0), 64))
     assert "early" in str(early.compile(beads).explain())
-    assert early.tune(beads, seconds=0.1).plan is not None
+    assert early.tune(beads, seconds=1.0).plan is not None
 
 
 def test_fast_math_may_compare_floats_in_two_ways():
