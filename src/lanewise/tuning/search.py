@@ -183,7 +183,7 @@ class _Search:
                 if still >= len(family.axes) or self.race.time_left() <= 0:
                     break
         if still < len(family.axes):
-            self.race.out_of_time(0)  # nobody looked what is left of the lines
+            self.race.out_of_time(0)  # what is left of the lines was not looked at
 
     # ------------------------------------------------------------ what to measure
 
