@@ -168,8 +168,8 @@ class RecordedMeasurer(Generic[C]):
         trial = self._recording.get(plan)
         if trial is None:
             return Failure("failed", "the recording has no measurement of it")
-        # A finalist that gave other bits at last fails again in `confirm`. Whether another plan ran a
-        # second time depends on what it was timed with, hence on the clock.
+        # A finalist that gave other bits at last fails again in `confirm`. Whether another plan ran
+        # a second time depends on what it was timed with, hence on the clock.
         timed = trial.score is not None and (trial.status == "measured" or trial.seconds)
         return None if timed else Failure(trial.status, trial.reason)
 
