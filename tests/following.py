@@ -156,4 +156,4 @@ def ran(command: str, folder: Path) -> str:
 def lacking(block: Block) -> list[str]:
     """Packages that a block imports and that are not installed."""
     names = re.findall(r"^(?:import|from) (\w+)", block.text, re.MULTILINE)
-    return [n for n in names if importlib.util.find_spec(n) is None]
+    return [n for n in dict.fromkeys(names) if importlib.util.find_spec(n) is None]

@@ -91,6 +91,9 @@ def test_what_is_not_run_has_a_reason() -> None:
 
 CONTINUED = ("lalpulsar",)
 """Pages whose blocks for other packages continue the program above them: a test of their own runs these."""
+ALIKE = ("numba", "flamegpu", "hoomd")
+"""Pages for users of another library whose two programs print the same."""
+ON_GPUS = ("import cupy", "import pyflamegpu")
 
 
 def of(language: str) -> list[tuple[str, Block]]:
@@ -105,15 +108,21 @@ def of(language: str) -> list[tuple[str, Block]]:
 )
 def test_python_for_other_packages_is_python_and_runs_where_they_are(page: str, block: Block, tmp_path: Path) -> None:
     compile(block.text, page, "exec", dont_inherit=True)
-    whole = block.text.lstrip().startswith(("import", "from")) and "simulation." not in block.text
+    whole = block.text.lstrip().startswith(("import", "from"))
     if whole and "lw." not in block.text and page.removesuffix(".md") not in CONTINUED:
         if missing := lacking(block):
             pytest.skip(f"{', '.join(missing)} not installed")
-        if "cupy" in block.text and (absent := missing_for_cuda()):
+        if any(name in block.text for name in ON_GPUS) and (absent := missing_for_cuda()):
             pytest.skip(absent[0])
         program = tmp_path / page.replace(".md", "_page.py")  # a file: some libraries read a function's source
         program.write_text(block.text)
-        subprocess.run([sys.executable, program], check=True, cwd=tmp_path, timeout=PATIENCE)
+        done = subprocess.run(
+            [sys.executable, program], check=True, cwd=tmp_path, timeout=PATIENCE, stdout=subprocess.PIPE, text=True
+        )
+        if page.removesuffix(".md") in ALIKE:
+            text = (ROOT / "docs/coming_from" / page).read_text(encoding="utf-8")
+            (shown,) = [b.output.splitlines() for b in blocks(text) if b.output is not None]
+            assert [x for x in done.stdout.splitlines() if x in shown] == shown  # libraries also print notices
 
 
 @pytest.mark.slow
