@@ -210,6 +210,16 @@ def test_maps_together(cells: int, device: str, monkeypatch: pytest.MonkeyPatch)
         waves.MapSearch(grids, ephemeris, part=(3, 99))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
+def test_pixels_may_need_all_bins_of_a_stack(weighted: bool, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the last stack of the last map too, behind which there is nothing."""
+    monkeypatch.setattr("lanewise.sims.waves.device.work.ROUND", 1)
+    grids, ephemeris, points = search_of_noise(weighted=weighted)
+    wanted, found = (list(search_maps(grids, ephemeris, points, 300, device=d)) for d in ("numpy", device))
+    equal_but_for_two_f(found, wanted)
+
+
 @pytest.mark.grid(every=40)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])

@@ -110,7 +110,8 @@ def peak_words(count: int, digits: int) -> Any:
             value = near[i]
             total += lw.select(value > threshold, scale, 0.0) + (value - value)
             scale *= size
-        return total * stacks[MATRIX * entry.stack + 4], near[0]
+        # the window of a last bin leaves the row, and has no numbers
+        return total * stacks[MATRIX * entry.stack + 4], f[entry.place]
 
     return packed
 
