@@ -1,15 +1,18 @@
 """The pages for users of other libraries: their figures from programs that share nothing with lanewise.
 
 FluidX3D, FLAME GPU 2 and HOOMD-blue cannot be installed on the machines that run these tests. What their pages print is
-computed here once more in NumPy, and FluidX3D's C++ is compiled against a header that declares what it calls.
+computed here once more in NumPy. Their own programs run with the modules of tests/peer_calls, which have the calls that
+the programs use, as the source of each library declares them, and compute the same physics.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from tests.markdown import Block, blocks
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs/coming_from"
+CALLS = ROOT / "tests/peer_calls"
 
 
 def program(page: str, language: str = "python") -> Block:
@@ -140,11 +144,20 @@ def test_vortices_decay_as_in_numpy(tmp_path: Path) -> None:
 def test_the_program_of_fluidx3d_compiles_and_sets_up_the_same_flow(tmp_path: Path) -> None:
     source = tmp_path / "setup.cpp"
     main = "int main() { main_setup(); return 0; }"
-    source.write_text(f'#include "fluidx3d_calls.hpp"\n{program("fluidx3d", "cpp").text}\n{main}\n', encoding="utf-8")
-    options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-shadow", "-Werror", f"-I{ROOT / 'tests'}"]
+    source.write_text(f'#include "fluidx3d.hpp"\n{program("fluidx3d", "cpp").text}\n{main}\n', encoding="utf-8")
+    options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-shadow", "-Werror", f"-I{CALLS}"]
     subprocess.run(["g++", *options, source, "-o", tmp_path / "setup"], check=True)
     printed = subprocess.run([tmp_path / "setup"], capture_output=True, text=True, check=True).stdout
     assert printed == shown("fluidx3d")
+
+
+@pytest.mark.parametrize("page", ["hoomd", "flamegpu"])
+def test_the_programs_of_hoomd_and_flame_gpu_print_the_same(page: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{page}_page.py"
+    path.write_text(program(page, "py").text, encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(CALLS)}
+    done = subprocess.run([sys.executable, path], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == shown(page)
 
 
 HELPERS = {"torch", "solar-system-ephemerides"}
