@@ -429,6 +429,27 @@ def test_choices_are_kept_for_calls_that_round_to_the_same(monkeypatch: pytest.M
     assert len(asked) >= 2, "another number of records"
 
 
+def test_later_looks_at_the_same_kernels_choose_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice takes as long as thousands of short calls, and calls are looked at after 4, 8, 16, ... of them."""
+    asked: list[list[str]] = []
+    chosen = auto._choice
+
+    def choice(storage: Any, votes: Any, current: Any) -> Any:
+        asked.append([c.name for c in votes])
+        return chosen(storage, votes, current)
+
+    monkeypatch.setattr(auto, "_choice", choice)
+    array = grains()
+    for _ in range(2**11):
+        energy(array)
+    assert left(array)._next > 2**8, "it is looked at"
+    assert len(asked) <= 2, asked
+    for _ in range(2**11):
+        energy(array)
+        drift(array, 0.5)
+    assert len(asked) <= 6, asked
+
+
 def test_it_is_settled_after_thousands_of_calls() -> None:
     array, given = grains(), grains(lw.SoA())
     for _ in range(2**14):

@@ -6,8 +6,10 @@ was called so far, and once where it was not. Later the calls since then count, 
 once more where a model says that this would have saved more than it costs: never where a caller has
 memory of the array, or a call is bound to it.
 
-A choice takes milliseconds, and programs make arrays in loops: a kernel keeps what was chosen at
-its calls, for numbers of records and of calls that round to the same powers of two.
+A choice takes tens of milliseconds, as long as thousands of short calls, and programs make arrays
+in loops. So a kernel keeps what was chosen at its calls, for numbers of records, and shares of the
+kernels in the calls, that round to the same powers of two: a later look at the same kernels counts,
+and chooses nothing anew.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import math
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from lanewise.advice.choice import LayoutChoice
@@ -106,12 +107,11 @@ def _look_again(calls: Calls, storage: Storage, left: OpenLayout) -> None:
         left.users[calls] = max(0, calls.made - 1)
     since: dict[Calls, float] = {c: c.made - before for c, before in left.users.items()}
     votes = {c: times for c, times in since.items() if times > 0}
-    # arrays that come and go meet each newcomer: what they want of it is known
-    choose = _choice if left.is_due else partial(_kept_choice, calls)
-    choice = choose(storage, votes, storage.layout)
+    choice = _kept_choice(calls, storage, votes, storage.layout)
     left.looked()
     if choice is not None and choice.worth_changing and not storage.side.is_lent:
-        saved, before = choice.before.seconds - choice.best.seconds, left.reason
+        each, before = choice.before.seconds - choice.best.seconds, left.reason
+        saved = max(votes.values()) * each
         if saved > _cost_of_moving(choice, memory_model(storage.device), len(votes)):
             left.reason = f"{_reason(choice, choice.current, votes)}, moved once more"
             if not _move(storage, left, choice.layout):
@@ -130,12 +130,17 @@ def _cost_of_moving(choice: LayoutChoice, model: MemoryModel, kernels: int) -> f
 def _kept_choice(
     calls: Calls, storage: Storage, votes: Votes, current: Layout
 ) -> LayoutChoice | None:
-    """A choice that was made at an earlier call like this one, or a new one."""
-    rounded = {c: _rounded(times) for c, times in votes.items()}
-    kept, who = calls.kept, tuple((weakref.ref(c), times) for c, times in rounded.items())
+    """A choice that was made at an earlier call like this one, or a new one: for one call of the
+    kernel with the most of them, and as many of the others as come on it.
+    """
+    if not votes:
+        return None
+    most = max(votes.values())
+    shares = {c: _rounded(times / most) for c, times in votes.items()}
+    kept, who = calls.kept, tuple((weakref.ref(c), share) for c, share in shares.items())
     key = ("layout", storage.record, storage.device, _rounded(max(1, len(storage))), current, who)
     if key not in kept:
-        kept[key] = _choice(storage, rounded, current)
+        kept[key] = _choice(storage, shares, current)
     return kept[key]
 
 
