@@ -136,9 +136,9 @@ class Again:
             array = arguments[position]
             if type(array) is not RecordArray or (side := side_at(array, places())) is None:
                 return None
+            if side.asks is not None and side.asks():
+                return None
             if side.followed:
-                if side.is_asked_first:
-                    return None
                 side.read(reads)
                 matched.complete()  # of what has two sides is said what a launch writes
         for position, slot, _ in self._others:

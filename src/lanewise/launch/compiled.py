@@ -18,6 +18,7 @@ from lanewise.launch.task_list import TaskList
 from lanewise.launch.trial import changes
 from lanewise.layouts import Layout
 from lanewise.planning.plan import CompletePlan, Plan
+from lanewise.runtime.here import HERE
 from lanewise.runtime.memory import on
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import refuse_given
@@ -74,8 +75,11 @@ class Call:
             refuse_given(self.compiled.name, given, named)
         for check in self.asked:
             check()
-        with on(self.compiled.executable.device):
+        if (elsewhere := on(self.compiled.executable.device)) is HERE:
             self.launch()
+        else:
+            with elsewhere:
+                self.launch()
         return self.results[0] if len(self.results) == 1 else self.results or None
 
 

@@ -28,7 +28,9 @@ from lanewise.launch.support import Uses
 from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.same_elements import are_parts, are_same
-from lanewise.runtime.memory import array_module, on, overlap
+from lanewise.runtime.device import get_device
+from lanewise.runtime.here import HERE
+from lanewise.runtime.memory import array_module, overlap
 from lanewise.runtime.prepared import Places, Views
 
 MOST_SIZES = 256  # of each kind
@@ -46,6 +48,14 @@ class SeenCalls:
     def __init__(self) -> None:
         self.again: Again | None = None
         self.others = 0
+
+
+Arrays = tuple[int, ...] | None
+"""The arrays of records among the arguments of a call; `LAST`: those of the call before."""
+
+Met = dict[Arrays, SeenCalls]
+
+LAST = None  # most calls of a loop are on the same arrays, which then nothing has to name
 
 
 class Repeatable:
@@ -69,6 +79,7 @@ class Repeatable:
         "_several",
         "_sizes",
         "_slots",
+        "_use",
         "_uses",
         "_values",
         "_views",
@@ -83,7 +94,7 @@ class Repeatable:
         device: str,
         resize: Resize,
         sizes: dict[Hashable, Sized],
-        met: dict[tuple[int, ...], SeenCalls],
+        met: Met,
         *,
         device_of: Callable[[], str] | None,
         identical: tuple[str, str, bool] | None,
@@ -111,6 +122,7 @@ class Repeatable:
         self._from, self._identical = device_of, identical
         self._uses, self._own_only = uses, own_only
         self._module, self._views = array_module(device), _views_on(device)
+        self._use = get_device(device).use
         # where records are among the arguments, and calls by these
         self._at = tuple(n for n, s in enumerate(slots) if isinstance(s, RecordSlot | SameRecords))
         self._last: Sized | None = None
@@ -125,7 +137,7 @@ class Repeatable:
         resize: Resize,
         *,
         sizes: dict[Hashable, Sized] | None = None,
-        met: dict[tuple[int, ...], SeenCalls] | None = None,
+        met: Met | None = None,
         record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot,
         own: Mapping[str, Slot] = NOTHING,
         identical: tuple[str, str, bool] | None = None,
@@ -189,11 +201,19 @@ class Repeatable:
             self._from is not None and self._from() != self._device
         ):
             return None
-        key = tuple([id(arguments[n]) for n in self._at])
+        # once, as other threads may put another one there
+        key: Arrays = LAST
         met = self._met.get(key)
-        # once: other threads may put another one there
         kept = None if met is None else met.again
-        if met is not None and kept is not None and (again := kept.take(arguments)) is not None:
+        again = None if kept is None else kept.take(arguments)
+        if again is None:
+            key, last = tuple([id(arguments[n]) for n in self._at]), met
+            met = self._met.get(key)
+            if met is not None and met is not last and (kept := met.again) is not None:
+                again = kept.take(arguments)
+        if met is not None and again is not None:
+            if key is not LAST:
+                self._met[LAST] = met
             if met.others > 1:
                 met.others -= 1
             asks = bool(self._apart)
@@ -236,7 +256,7 @@ class Repeatable:
         self._last = sized
         return matched
 
-    def _meet(self, key: tuple[int, ...]) -> SeenCalls:
+    def _meet(self, key: Arrays) -> SeenCalls:
         if len(self._met) >= MOST_MET:
             self._met.clear()
         met = self._met[key] = SeenCalls()
@@ -284,7 +304,9 @@ class Repeatable:
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""
-        with on(self._device):
+        if (elsewhere := self._use()) is HERE:
+            return self._run(matched, out)
+        with elsewhere:
             return self._run(matched, out)
 
     def _run(self, matched: Given, out: Any) -> tuple[Any, ...]:

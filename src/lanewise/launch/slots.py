@@ -94,9 +94,10 @@ class SameRecords:
             or places_of(seen) is not self._places()
         ):
             return False
-        if (side := side_of(value)).followed:
-            if matched.asks and side.is_asked_first:
-                return False
+        side = side_of(value)
+        if side.asks is not None and matched.asks and side.asks():
+            return False
+        if side.followed:
             side.read(self.reads)
         matched.arrays[self.name] = value
         return True
@@ -132,9 +133,10 @@ class RecordSlot:
                 return False
             size = _size(value)
             self._seen = weakref.ref(value), weakref.ref(places_of(value)), size
-        if (side := side_of(value)).followed:
-            if matched.asks and side.is_asked_first:
-                return False
+        side = side_of(value)
+        if side.asks is not None and matched.asks and side.asks():
+            return False
+        if side.followed:
             side.read(self.reads)
         matched.sizes.append(size)
         matched.arrays[self.name] = value

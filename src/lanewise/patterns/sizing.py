@@ -16,7 +16,7 @@ from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments, axes_of, flat, values_arrangement
 from lanewise.launch.forms import Shape
 from lanewise.launch.own_memory import OwnMemory
-from lanewise.launch.repeatable import SeenCalls
+from lanewise.launch.repeatable import Met
 from lanewise.launch.sized import Holds, Result, Sized, require_for_call, shapes_of
 from lanewise.launch.slots import Given
 from lanewise.launch.support import machine_of, value_type
@@ -151,7 +151,7 @@ class Sizing:
         """
         self._classify, self._bound, self._program, self._plain = classify, bound, program, plain
         self.sizes: dict[Hashable, Sized] = {}
-        self.met: dict[tuple[int, ...], SeenCalls] = {}
+        self.met: Met = {}
         self._own: dict[int, tuple[TaskList, OwnMemory | None]] = {}
         # by classes of sizes of plain calls
         self._known: dict[Hashable, tuple[TaskList, Holds | None]] = {}

@@ -76,7 +76,8 @@ class OpenLayout:
             return True
         if self._thread != threading.get_ident():
             return True
-        self.heed_graph()
+        if self._device.is_capturing():
+            self.heed_graph()
         self._asked += 1
         return False
 

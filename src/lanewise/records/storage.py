@@ -265,7 +265,7 @@ class Storage:
     def leave_open(self) -> None:
         """Have the layout that kernels choose."""
         self.open = left = OpenLayout(self.device)
-        self.side.ask(left.asks)
+        self.side.asks = left.asks
 
     def leave_open_like(self, other: Storage) -> None:
         """Do so if no kernel has used yet what this is a copy of."""
@@ -277,7 +277,7 @@ class Storage:
         """Keep the layout that this has, for good."""
         if self.open is not None and not self.open.settled:
             self.open.settle(why)
-            self.side.ask(None)
+            self.side.asks = None
 
     def same_records(self, seen: RecordPlacement) -> bool:
         """Whether the records that lay there are these, also if they were moved to another layout

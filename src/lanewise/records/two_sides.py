@@ -60,16 +60,17 @@ class MemorySide:
     """What an array of records and its views know of the other side, if there is one.
 
     Sets of fields are bits, see `bits_of`. followed: whether anybody has to hear of what is read
-    and changed: the other side, who follows the array, or who chooses its layout. Where there are
-    two sides, `Sides` tells of the changes of both.
+    and changed: the other side, or who follows the array. Where there are two sides, `Sides` tells
+    of the changes of both. asks: says before a call like an earlier one whether that goes the way
+    of a first call; None where nobody has to be asked.
     """
 
-    __slots__ = ("_asks", "_lent", "_told", "followed", "number", "sides")
+    __slots__ = ("_lent", "_told", "asks", "followed", "number", "sides")
 
     def __init__(self, number: int = DEVICE, sides: Sides | None = None) -> None:
         self.number, self.sides, self.followed = number, sides, sides is not None
         self._told: Callable[[], None] | None = None
-        self._asks: Callable[[], bool] | None = None
+        self.asks: Callable[[], bool] | None = None
         self._lent: dict[int, weakref.ref[Any]] = {}  # the last loan of a set of fields
 
     # ------------------------------------------------------------ what kernels and methods say
@@ -93,18 +94,8 @@ class MemorySide:
         if self.sides is not None:
             self.sides.told = told
 
-    def ask(self, asks: Callable[[], bool] | None) -> None:
-        """Ask before every call like an earlier one whether it goes the way of a first call."""
-        self._asks = asks
-        self._follow()
-
-    @property
-    def is_asked_first(self) -> bool:
-        """Whether a call like an earlier one goes the way of a first call, see `ask`."""
-        return self._asks is not None and self._asks()
-
     def _follow(self) -> None:
-        self.followed = not (self._told is self._asks is self.sides is None)
+        self.followed = not (self._told is self.sides is None)
 
     @property
     def told(self) -> Callable[[], None] | None:

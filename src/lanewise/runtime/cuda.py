@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import cache, lru_cache, partial
 from types import ModuleType
 from typing import Any
 
 from lanewise.language.target import is_gpu
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
+from lanewise.runtime.here import HERE
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.nvrtc import Cubin, compile_cubin, cuda_core
 from lanewise.support.errors import DeviceError
@@ -48,7 +49,6 @@ if hasattr(os, "register_at_fork"):
 
 
 _THREAD = threading.local()
-_HERE = nullcontext()
 NOT_READY = 600  # `cudaErrorNotReady`: there is work that is not done
 
 
@@ -61,7 +61,7 @@ def use(device: str) -> Any:
     number = cuda_number(device)
     # every call asks several times: entering the current device again takes longer than asking
     if cupy().cuda.runtime.getDevice() == number:
-        return _HERE
+        return HERE
     return cupy().cuda.Device(number) if number in _together() else Elsewhere(number)
 
 
@@ -270,7 +270,9 @@ class Library:
             return found
 
         def there(*arguments: Any, **named: Any) -> Any:
-            with use(self._device):
+            if (elsewhere := use(self._device)) is HERE:
+                return found(*arguments, **named)
+            with elsewhere:
                 return found(*arguments, **named)
 
         setattr(self, name, there)
@@ -337,7 +339,13 @@ def allocate(device: str, nbytes: int) -> Any:
 
 
 def is_capturing(device: str) -> bool:
-    """Whether what is launched now goes into a graph, and runs whenever that is launched."""
+    """Whether what is launched now goes into a graph, and runs whenever that is launched.
+
+    The default stream cannot be captured (CUDA Runtime API, "cudaStreamBeginCapture"): calls on it,
+    which are most, ask no more.
+    """
+    if cupy().cuda.get_current_stream(cuda_number(device)).ptr == 0:
+        return False
     with use(device):
         return bool(cupy().cuda.get_current_stream().is_capturing())
 
@@ -370,9 +378,12 @@ class CudaKernel:
 
         Pointers are Python integers, scalars NumPy scalars.
         """
-        with use(self.device):
-            stream = _stream(int(cupy().cuda.get_current_stream().ptr))
-            self._launch(stream, self._config(grid), self._kernel, *arguments)
+        if (elsewhere := use(self.device)) is not HERE:
+            with elsewhere:
+                self.launch(grid, arguments)
+            return
+        stream = _stream(int(cupy().cuda.get_current_stream().ptr))
+        self._launch(stream, self._config(grid), self._kernel, *arguments)
 
     @interrupts_wait()
     def _allow(self, shared: int) -> None:

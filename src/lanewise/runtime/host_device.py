@@ -17,6 +17,7 @@ from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cpu
 from lanewise.runtime.device_facts import Identity, processor_name
 from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.here import HERE
 from lanewise.runtime.lease import Lease
 from lanewise.runtime.timing import CpuStopwatch, Stopwatch, Work
 from lanewise.support.errors import DeviceError
@@ -110,7 +111,7 @@ class HostDevice:
         return last, last
 
     def use(self) -> AbstractContextManager[Any]:
-        return _ANYWHERE
+        return HERE
 
     def synchronize(self) -> None:
         pass
