@@ -47,11 +47,15 @@ def rows_of(value: Any) -> SplitRows | None:
 
 
 def mesh_of(values: Iterable[Any]) -> Mesh | None:
-    """The mesh of a call, by its arguments."""
+    """The mesh of a call, by its arguments: every call over a search asks, also one that finds
+    itself kept, so that this is one function.
+    """
     for value in values:
-        if (rows := rows_of(value)) is not None:
-            return rows.mesh
-        if isinstance(value, SplitArray):
+        if type(value) is RecordArray:
+            places = value._storage.placement  # pyright: ignore[reportPrivateUsage]
+            if type(places) is SplitRows:
+                return places.mesh
+        elif type(value) is SplitArray:
             return value.mesh
     return None
 

@@ -19,6 +19,7 @@ from lanewise.support.near import near as near
 C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
+MOST_NAMES = 4096  # whose descriptors are remembered: products assign some in every call
 MOST_TRIED = 1000  # ways to give names to values without one, of which one is looked for
 
 
@@ -220,6 +221,7 @@ def frozen(cls: C) -> C:
     return cls
 
 
+@functools.lru_cache(MOST_NAMES)
 def _assignable(cls: type[Any], name: str) -> Any:
     """The slot, the property or another descriptor of a name, or None where nothing can be
     assigned.

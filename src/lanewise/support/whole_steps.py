@@ -102,6 +102,13 @@ def _under_way() -> StepsUnderWay | None:
     return getattr(_THREAD, "under_way", None)
 
 
+def _are_cut(steps: int) -> bool:
+    """Whether so many steps are a piece already, of the same steps of whatever holds them: it looks
+    at Ctrl-C, and keeps it back until they are done.
+    """
+    return getattr(_THREAD, "piece", None) == steps or _under_way() is not None
+
+
 class Watcher(Protocol):
     """Looks at a state between whole steps; it may wait there, and changes nothing.
 
@@ -218,64 +225,87 @@ class WholeSteps:
         as after any other exception within `run`, `check` refuses.
         """
         self.check()
+        if not self._watchers and _are_cut(steps):
+            self._run(step, steps, run)
+            return
         end = step + steps
         with deferred_interruption() as interruption:
-            if _under_way() is not None and not self._watchers:  # the caller has cut them
-                self._run(step, steps, run)
+            if self._watchers:
+                self._take_watched(step, end, run, interruption)
                 step = end
-            under_way = StepsUnderWay() if self._watchers else None
-            try:
-                done, since = step, time.perf_counter()
-                while step < end:
-                    step = self._take_piece(step, end, run, under_way, interruption)
-                    asked, now = interruption.asked, time.perf_counter()
-                    if under_way is None or not under_way.loose:
-                        done = step
-                    elif asked or step == end or now - since > LEFT_SECONDS:
-                        self._run(done, step - done, lambda _, u=under_way: u.finish())
-                        done, since = step, now
-                    if asked:
-                        interruption.deliver()
-            finally:
-                if under_way is not None:
-                    under_way.wait()
-            for watcher in self._watchers:
-                watcher.rest(step)
+            while step < end:
+                count = self._piece(step, end, (), PIECE_SECONDS)
+                begin = time.perf_counter()
+                self._run_piece(step, count, run)
+                self._pace = (time.perf_counter() - begin) / count
+                step += count
+                if interruption.asked:
+                    interruption.deliver()
         if interruption.asked:  # between the last look and here
             interruption.deliver()
+
+    def _take_watched(
+        self, step: int, end: int, run: Callable[[int], None], interruption: Interruption
+    ) -> None:
+        """The steps up to `end`, some of which are under way while watchers look at others."""
+        under_way = StepsUnderWay()
+        try:
+            done, since = step, time.perf_counter()
+            while step < end:
+                step = self._take_piece(step, end, run, under_way, interruption)
+                asked, now = interruption.asked, time.perf_counter()
+                if not under_way.loose:
+                    done = step
+                elif asked or step == end or now - since > LEFT_SECONDS:
+                    self._run(done, step - done, lambda _: under_way.finish())
+                    done, since = step, now
+                if asked:
+                    interruption.deliver()
+        finally:
+            under_way.wait()
+        for watcher in self._watchers:
+            watcher.rest(step)
 
     def _take_piece(
         self,
         step: int,
         end: int,
         run: Callable[[int], None],
-        under_way: StepsUnderWay | None,
+        under_way: StepsUnderWay,
         interruption: Interruption,
     ) -> int:
         """Some of the steps, and a look at them; where they end."""
         # a run that ends has no viewers to wait for, nor to stop for at every step
         watchers = () if interruption.waits else self._watchers
         seconds = min((PIECE_SECONDS, *(watcher.seconds for watcher in watchers)))
-        loose = under_way is not None and under_way.loose
+        loose = under_way.loose
         count = self._piece(step, end, watchers, seconds / 2 if loose else seconds)
         begin = time.perf_counter()
         # a look that comes no sooner than that for Ctrl-C may leave the device without work
         _THREAD.under_way = under_way if loose or seconds < PIECE_SECONDS else None
         try:
-            self._run(step, count, run)
+            self._run_piece(step, count, run)
         finally:
             _THREAD.under_way = None
         now = time.perf_counter()
-        if under_way is not None and under_way.loose:
+        if under_way.loose:
             self._pace = under_way.pace(begin, count, self._pace)
         else:
             self._pace = (now - begin) / count
         step += count
         for watcher in watchers:
             watcher.look(step, lambda: interruption.waits)
-        if under_way is not None and time.perf_counter() - now > LONG_LOOK:
+        if time.perf_counter() - now > LONG_LOOK:
             under_way.lose_pace()
         return step
+
+    def _run_piece(self, step: int, count: int, run: Callable[[int], object]) -> None:
+        """A piece, which `run` may take with other whole steps."""
+        _THREAD.piece = count
+        try:
+            self._run(step, count, run)
+        finally:
+            _THREAD.piece = None
 
     def _run(self, step: int, count: int, run: Callable[[int], object]) -> None:
         self.begin(step, count)
@@ -310,11 +340,7 @@ class Interruption:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._kept: list[tuple[int, FrameType | None]] = []
-
-    @property
-    def asked(self) -> bool:
-        """Whether Ctrl-C was pressed, and not handed on so far."""
-        return bool(self._kept)
+        self.asked = False  # whether Ctrl-C was pressed, and not handed on so far
 
     @property
     def waits(self) -> bool:
@@ -327,6 +353,7 @@ class Interruption:
         wait for the step to end.
         """
         self._kept.append((number, frame))
+        self.asked = True
         if len(self._kept) > 1:
             # also when what follows leaves by an exception
             signal.signal(signal.SIGINT, self._handler)
@@ -336,6 +363,7 @@ class Interruption:
         """Hand on what was kept. Python's own handler raises KeyboardInterrupt; another one may
         return, and work continues.
         """
+        self.asked = False  # first: it may be pressed between any two lines
         kept, self._kept = self._kept, []
         for number, frame in kept:
             self._handler(number, frame)
