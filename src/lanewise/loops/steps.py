@@ -137,7 +137,6 @@ class Steps:
         return self._rhythm.period
 
     @settings_by_name
-    @brief
     def run(
         self,
         steps: int,

@@ -30,7 +30,6 @@ FEWEST_ALIGNED = LONG_GRAPH * 3 // 4  # steps that may become as many as a graph
 PIECE_SECONDS = 0.2
 LEFT_SECONDS = 1.0  # of steps that follow each other on a device before the host waits for all
 LONG_LOOK = 0.02  # seconds after which a device may have been without work
-_THREAD = threading.local()
 
 
 class StepsUnderWay:
@@ -90,23 +89,24 @@ class StepsUnderWay:
             look(first, last)
 
 
+class _Piece(threading.local):
+    """The piece of steps that runs in a thread. count: its steps; those of what takes as many
+    within it are the same ones. under_way: see `claim_under_way`.
+    """
+
+    count: int | None = None
+    under_way: StepsUnderWay | None = None
+
+
+_PIECE = _Piece()
+
+
 def claim_under_way() -> StepsUnderWay | None:
     """With what steps that are about to run may be left under way, for the first that asks in this
     thread; None where the caller waits for them.
     """
-    found, _THREAD.under_way = _under_way(), None
+    found, _PIECE.under_way = _PIECE.under_way, None
     return found
-
-
-def _under_way() -> StepsUnderWay | None:
-    return getattr(_THREAD, "under_way", None)
-
-
-def _are_cut(steps: int) -> bool:
-    """Whether so many steps are a piece already, of the same steps of whatever holds them: it looks
-    at Ctrl-C, and keeps it back until they are done.
-    """
-    return getattr(_THREAD, "piece", None) == steps or _under_way() is not None
 
 
 class Watcher(Protocol):
@@ -225,7 +225,8 @@ class WholeSteps:
         as after any other exception within `run`, `check` refuses.
         """
         self.check()
-        if not self._watchers and _are_cut(steps):
+        cut = _PIECE.count == steps or _PIECE.under_way is not None
+        if cut and not self._watchers:  # by a caller, who keeps Ctrl-C back until they are done
             self._run(step, steps, run)
             return
         end = step + steps
@@ -233,14 +234,17 @@ class WholeSteps:
             if self._watchers:
                 self._take_watched(step, end, run, interruption)
                 step = end
-            while step < end:
-                count = self._piece(step, end, (), PIECE_SECONDS)
-                begin = time.perf_counter()
-                self._run_piece(step, count, run)
-                self._pace = (time.perf_counter() - begin) / count
-                step += count
-                if interruption.asked:
-                    interruption.deliver()
+            try:
+                while step < end:
+                    _PIECE.count = count = self._piece(step, end, (), PIECE_SECONDS)
+                    begin = time.perf_counter()
+                    self._run(step, count, run)
+                    self._pace = (time.perf_counter() - begin) / count
+                    step += count
+                    if interruption.asked:
+                        interruption.deliver()
+            finally:
+                _PIECE.count = None
         if interruption.asked:  # between the last look and here
             interruption.deliver()
 
@@ -282,11 +286,12 @@ class WholeSteps:
         count = self._piece(step, end, watchers, seconds / 2 if loose else seconds)
         begin = time.perf_counter()
         # a look that comes no sooner than that for Ctrl-C may leave the device without work
-        _THREAD.under_way = under_way if loose or seconds < PIECE_SECONDS else None
+        _PIECE.under_way = under_way if loose or seconds < PIECE_SECONDS else None
+        _PIECE.count = count
         try:
-            self._run_piece(step, count, run)
+            self._run(step, count, run)
         finally:
-            _THREAD.under_way = None
+            _PIECE.under_way = _PIECE.count = None
         now = time.perf_counter()
         if under_way.loose:
             self._pace = under_way.pace(begin, count, self._pace)
@@ -298,14 +303,6 @@ class WholeSteps:
         if time.perf_counter() - now > LONG_LOOK:
             under_way.lose_pace()
         return step
-
-    def _run_piece(self, step: int, count: int, run: Callable[[int], object]) -> None:
-        """A piece, which `run` may take with other whole steps."""
-        _THREAD.piece = count
-        try:
-            self._run(step, count, run)
-        finally:
-            _THREAD.piece = None
 
     def _run(self, step: int, count: int, run: Callable[[int], object]) -> None:
         self.begin(step, count)

@@ -15,6 +15,7 @@ from lanewise.launch.steps.rhythm import Key, Rhythm
 from lanewise.launch.steps.runner import Runner
 from lanewise.launch.steps.task import AHEAD, Clock, Task, Timed, has_graphs
 from lanewise.profiling.profile import Profile
+from lanewise.runtime.here import HERE
 from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError
 from lanewise.support.whole_steps import LONG_GRAPH, WholeSteps, claim_under_way
@@ -109,16 +110,23 @@ class StepLoop:
         for state in self.rhythm.stepped:
             if state.whole is not self._whole:
                 state.whole.check()
-        with on(self._device):
-            if self.rhythm.stepped:  # compiles before anything has run
-                self.make(min(steps, 2 * self.rhythm.period))
-            if not self._around:
-                self._take(steps, counted)
-                return
-            with ExitStack() as stack:
-                for around in self._around:
-                    stack.enter_context(around(steps))
-                self._take(steps, counted)
+        if (elsewhere := on(self._device)) is HERE:
+            self._advance(steps, counted)
+        else:
+            with elsewhere:
+                self._advance(steps, counted)
+
+    def _advance(self, steps: int, counted: Counted | None) -> None:
+        """The same on the device."""
+        if self.rhythm.stepped:  # compiles before anything has run
+            self.make(min(steps, 2 * self.rhythm.period))
+        if not self._around:
+            self._take(steps, counted)
+            return
+        with ExitStack() as stack:
+            for around in self._around:
+                stack.enter_context(around(steps))
+            self._take(steps, counted)
 
     # ------------------------------------------------------------ pieces of a run
 
@@ -175,10 +183,13 @@ class StepLoop:
             same = first == begin and last == end
             self._made = (0, 0, [])
             schedule = made if same else rhythm.schedule(begin, end)
-            with ExitStack() as stack:
-                for piece in self._pieces:
-                    stack.enter_context(piece())
+            if not self._pieces:
                 self._runner.run(schedule, under_way)
+            else:
+                with ExitStack() as stack:
+                    for piece in self._pieces:
+                        stack.enter_context(piece())
+                    self._runner.run(schedule, under_way)
         except Exception as error:
             if rhythm.counted:
                 error.add_note(f"raised in step {self._clock.step} of {self._name}")
