@@ -62,7 +62,7 @@ class MemorySide:
     Sets of fields are bits, see `bits_of`. followed: whether anybody has to hear of what is read
     and changed: the other side, or who follows the array. Where there are two sides, `Sides` tells
     of the changes of both. asks: says before a call like an earlier one whether that goes the way
-    of a first call; None where nobody has to be asked.
+    of a first call; None where no function has to be asked.
     """
 
     __slots__ = ("_lent", "_told", "asks", "followed", "number", "sides")
