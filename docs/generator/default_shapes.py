@@ -51,47 +51,49 @@ ON_A_CPU: tuple[tuple[str, tuple[Plan, ...]], ...] = (
 def section() -> Iterator[str]:
     """Lines of Markdown."""
     yield from (
-        f"## {TITLE}", "",
+        f"## {TITLE}",
+        "",
         "The rules try the plans of a row in this order. They take the first one that is "
         "legal, gives every multiprocessor or core work, and has blocks that are at least half "
         "full. Fields that a plan leaves out are neutral. If you set `block` or a field about the "
         "shape yourself, the rules leave the other ones neutral. All numbers are for values of "
-        "4 bytes unless the table says otherwise.", "",
-        f"Stencils on a GPU, from {LEAST_MERGED:,} sites:", "",
-        "| axes | bytes of a value | plans |", "| --- | --- | --- |",
-    )  # fmt: skip
+        "4 bytes unless the table says otherwise.",
+        *_table(
+            f"Stencils on a GPU, from {LEAST_MERGED:,} sites:", "axes", "bytes of a value", "plans"
+        ),
+    )
     for (rank, size), given in BOX_PLANS.items():
         yield f"| {rank} | {size} | {_plans(given)} |"
-    yield from (
-        "",
+    yield from _table(
         "Threadwise kernels on a GPU. With values of 8 bytes `rows`, `targets` and `adjacent` are "
         "half as large. If no row of an array begins at a multiple of several elements, `adjacent` "
-        "is 1.", "",
-        "| kernels | plans |", "| --- | --- |",
-    )  # fmt: skip
+        "is 1.",
+        "kernels",
+        "plans",
+    )
     for kernels, given in ON_A_GPU:
         yield f"| {kernels} | {_plans(given)} |"
     yield (
         f"| recurrences of {plans.LONG} iterations or more | `panel={plans.PANEL}`, and the plan "
         "of the sums ahead of a panel |"
     )
-    yield from (
-        "",
+    yield from _table(
         "If a kernel has loops, the model sometimes compares the plan of the rules with others: it "
         f"takes one that it expects to be {priced.SURE:g} times as fast and to save "
-        f"{priced.WORTH * 1e6:g} µs.", "",
-        "| when | plans |", "| --- | --- |",
-    )  # fmt: skip
+        f"{priced.WORTH * 1e6:g} µs.",
+        "when",
+        "plans",
+    )
     for when, given in BY_THE_MODEL:
         yield f"| {when} | {_plans(given)} |"
     wide, narrow = (host_plans.BYTES // 4 * bits // 512 for bits in (512, 256))
-    yield from (
-        "",
+    yield from _table(
         f"Threadwise kernels on a CPU. `across` is the number of values in a SIMD register, {wide} "
         f"with AVX-512 and {narrow} with AVX2; neighbours take those of a line of memory, "
-        f"{host_plans.BYTES // 4}. With values of 8 bytes it is half as large.", "",
-        "| kernels | plans |", "| --- | --- |",
-    )  # fmt: skip
+        f"{host_plans.BYTES // 4}. With values of 8 bytes it is half as large.",
+        "kernels",
+        "plans",
+    )
     for kernels, given in ON_A_CPU:
         yield f"| {kernels} | {_plans(given)} |"
     columns, squares = (
@@ -113,6 +115,11 @@ def section() -> Iterator[str]:
         "Pairs that a CPU computes [side by side](../reductions.md#reductions-of-pairs) have "
         f"`across={SIDE_BY_SIDE}`, from {LEAST_SIDE_BY_SIDE} targets.",
     )
+
+
+def _table(about: str, *columns: str) -> tuple[str, ...]:
+    """A paragraph, and the head of a table."""
+    return "", about, "", f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns)
 
 
 def _plans(given: Iterable[Plan]) -> str:

@@ -40,11 +40,9 @@ if TYPE_CHECKING:
     from lanewise.records.structures import structure_of as structure_of
     from lanewise.runtime.mesh import Mesh as Mesh
     from lanewise.tuning import tune_job as tune_job
+    from lanewise.tuning.job import Contents as Contents
     from lanewise.tuning.job import Job as Job
-    from lanewise.tuning.job import Workload as Workload
-    from lanewise.tuning.job import bytes_copied as bytes_copied
     from lanewise.tuning.job import check_tunable as check_tunable
-    from lanewise.tuning.job import make_workload as make_workload
     from lanewise.tuning.report import Tuning as Tuning
 
 
@@ -85,10 +83,8 @@ NAMES = {
     "Mesh": Above("runtime.mesh", "Body.array(..., device=mesh)"),
     "tune_job": Above("tuning", "kernel.tune()"),
     "Job": Above("tuning.job", "what .tuning_job() returns"),
-    "Workload": Above("tuning.job", "what .tuning_job() is made of"),
     "check_tunable": Above("tuning.job", "kernel.tune() refuses what it cannot measure"),
-    "bytes_copied": Above("tuning.job", "what .tuning_job() is made of"),
-    "make_workload": Above("tuning.job", "what .tuning_job() is made of"),
+    "Contents": Above("tuning.job", "what .tuning_job() is made of"),
     "Tuning": Above("tuning.report", "what .tune() returns"),
 }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import turns_of
-from lanewise.language.types import I64, ValueType
+from lanewise.language.types import I64
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Tunable
 from lanewise.launch.support import layouts_of, machine_of, value_type
@@ -32,7 +32,7 @@ def tuning_job(
     adopt: Callable[[Plan, Hashable, CompletePlan], None],
 ) -> Job:
     """What tuning measures for a call. adopt: called with the fastest plan."""
-    from lanewise.facade import Job, Workload, bytes_copied, check_tunable, make_workload
+    from lanewise.facade import Contents, Job, check_tunable
 
     if arguments.buckets is not None and plan is None:
         raise ArgumentError(
@@ -56,17 +56,10 @@ def tuning_job(
 
     apart = not function.skeleton.pattern.over_pairs
 
-    def results() -> tuple[list[tuple[str, ValueType]], int]:
+    def contents(*, fresh: bool = apart) -> Contents:
         made = function.results(arguments)
-        return [(r.name, r.kind) for r in made], made[0].count if made else count
-
-    def workload(*, fresh: bool = apart) -> Workload:
-        return make_workload(
-            reference, arguments.records, arrays, *results(), environment, device, fresh=fresh
-        )
-
-    def copied() -> int:
-        return bytes_copied(reference, arguments.records, arrays, *results(), device, fresh=apart)
+        results, length = [(r.name, r.kind) for r in made], made[0].count if made else count
+        return Contents(reference, arguments.records, arrays, results, length, device, fresh)
 
     specialisation = specialisation_of(function, arguments)
     turns = {turns_of(n): often for n, often in counted_turns(function, arguments).items()}
@@ -80,11 +73,11 @@ def tuning_job(
         {**environment, **turns},
         requested,
         key_of(function, arguments, reference, requested),
-        workload,
-        lambda: workload(fresh=True),
+        lambda: contents().workload(environment),
+        lambda: contents(fresh=True).workload(environment),
         lambda best: adopt(requested, specialisation, best),
         lambda: function.skeleton.advise(arguments, kernel),
-        copied,
+        lambda: contents().nbytes,
     )
 
 

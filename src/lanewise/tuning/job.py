@@ -7,7 +7,7 @@ A set has fresh results, and copies of every record that the kernel changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,115 +121,102 @@ def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
 POISON = 0xFF  # NaN as a float, -1 as an integer: a result that was not written is found
 
 
-def make_workload(
-    reference: ir.Kernel,
-    records: Mapping[str, RecordArray],
-    arrays: Mapping[str, tuple[Any, ValueType]],
-    results: Iterable[tuple[str, ValueType]],
-    count: int,
-    environment: Mapping[str, Any],
-    device: str,
-    *,
-    fresh: bool,
-) -> Workload:
-    """A workload of a call.
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The arrays of a call, of which a workload has copies and results.
 
-    With `fresh` every array is its own copy, else only what the kernel writes. Raises `DeviceError`
-    where the copies and the results do not fit the free memory.
-
-    records, arrays: by parameter; results: name and type of each result, of length `count`.
+    records, arrays: by parameter; results: name and type of each result, of length `count`. With
+    `fresh` every array is copied, else only what the kernel writes.
     """
-    written = {a.name for a in reference.arrays if a.written}
-    named = list(results)
-    copied, held = _copied(reference, records, arrays, fresh)
-    require_together(
-        f"measuring {reference.name}", _needs(copied, held, named, count, device), REMEDY
-    )
-    # In their own layout, strided ones too: `copy` would leave out what lies between, and kernels
-    # are compiled for the layout.
-    own = {n: r.with_layout(r.layout) if n in copied else r for n, r in records.items()}
-    plain = {n: (module_of(a).copy(a) if n in held else a, k) for n, (a, k) in arrays.items()}
-    outputs = make_outputs(reference.name, [kind for _, kind in named], count, device, None)
-    bound: dict[str, BoundArray] = {n: bind_record(r) for n, r in own.items()}
-    bound |= {n: bind_value_array(a, kind) for n, (a, kind) in plain.items()}
-    bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, outputs, strict=True)}
-    changed = [(own[n], records[n]) for n in own if n in written]
-    filled = [(plain[n][0], arrays[n][0]) for n in plain if n in written]
 
-    def reset() -> None:
-        for copy, original in changed:
-            copy[:] = original
-        for copy, original in filled:
-            copy[...] = original
-        for output in outputs:
-            output.reshape(-1).view(np.uint8)[...] = POISON
+    reference: ir.Kernel
+    records: Mapping[str, RecordArray]
+    arrays: Mapping[str, tuple[Any, ValueType]]
+    results: Sequence[tuple[str, ValueType]]
+    count: int
+    device: str
+    fresh: bool
 
-    def read() -> list[HostArray]:
-        fields = [a for copy, _ in changed for a in copy.numpy().values()]
-        return [*(np.array(to_host(o)) for o in (*outputs, *(copy for copy, _ in filled))), *fields]
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what a workload copies, and of its results."""
+        return sum(need.nbytes for need in self._needs())
 
-    every = [(own[n], records[n]) for n in own], [(plain[n][0], arrays[n][0]) for n in plain]
-    originals = [original for some in every for _, original in some]
-    first = {id(original): n for n, original in reversed([*enumerate(originals)])}
+    def workload(self, environment: Mapping[str, Any]) -> Workload:
+        """Raises `DeviceError` where the copies and the results do not fit the free memory."""
+        written = {a.name for a in self.reference.arrays if a.written}
+        copied, held = self._copied()
+        require_together(f"measuring {self.reference.name}", self._needs(), REMEDY)
+        # In their own layout, strided ones too: `copy` would leave out what lies between, and
+        # kernels are compiled for the layout.
+        own = {n: r.with_layout(r.layout) if n in copied else r for n, r in self.records.items()}
+        plain = {
+            n: (module_of(a).copy(a) if n in held else a, k) for n, (a, k) in self.arrays.items()
+        }
+        outputs = make_outputs(
+            self.reference.name, [kind for _, kind in self.results], self.count, self.device, None
+        )
+        bound: dict[str, BoundArray] = {n: bind_record(r) for n, r in own.items()}
+        bound |= {n: bind_value_array(a, kind) for n, (a, kind) in plain.items()}
+        bound |= {
+            n: bind_value_array(a, kind) for (n, kind), a in zip(self.results, outputs, strict=True)
+        }
+        changed = [(own[n], self.records[n]) for n in own if n in written]
+        filled = [(plain[n][0], self.arrays[n][0]) for n in plain if n in written]
 
-    def move(sample: int, relative: float) -> None:
-        assert fresh  # the caller's arrays stay as they are
+        def reset() -> None:
+            for copy, original in changed:
+                copy[:] = original
+            for copy, original in filled:
+                copy[...] = original
+            for output in outputs:
+                output.reshape(-1).view(np.uint8)[...] = POISON
 
-        def other(original: Any, values: Any) -> Any:
-            # an array that is given twice moves in the same way
-            return moved(values, sample, first[id(original)], relative)
+        def read() -> list[HostArray]:
+            fields = [a for copy, _ in changed for a in copy.numpy().values()]
+            return [
+                *(np.array(to_host(o)) for o in (*outputs, *(copy for copy, _ in filled))),
+                *fields,
+            ]
 
-        for copy, original in every[0]:
-            for name, values in original.numpy().items():
-                setattr(copy, name, bring(other(original, values), device))
-        for copy, original in every[1]:
-            copy_whole(copy, other(original, np.ascontiguousarray(to_host(original))))
+        every = (
+            [(own[n], self.records[n]) for n in own],
+            [(plain[n][0], self.arrays[n][0]) for n in plain],
+        )
+        originals = [original for some in every for _, original in some]
+        first = {id(original): n for n, original in reversed([*enumerate(originals)])}
 
-    return Workload(bound, environment, read, reset, move)
+        def move(sample: int, relative: float) -> None:
+            assert self.fresh  # the caller's arrays stay as they are
 
+            def other(original: Any, values: Any) -> Any:
+                # an array that is given twice moves in the same way
+                return moved(values, sample, first[id(original)], relative)
 
-def bytes_copied(
-    reference: ir.Kernel,
-    records: Mapping[str, RecordArray],
-    arrays: Mapping[str, tuple[Any, ValueType]],
-    results: Iterable[tuple[str, ValueType]],
-    count: int,
-    device: str,
-    *,
-    fresh: bool,
-) -> int:
-    """The bytes of what `make_workload` makes."""
-    copied, held = _copied(reference, records, arrays, fresh)
-    return sum(need.nbytes for need in _needs(copied, held, results, count, device))
+            for copy, original in every[0]:
+                for name, values in original.numpy().items():
+                    setattr(copy, name, bring(other(original, values), self.device))
+            for copy, original in every[1]:
+                copy_whole(copy, other(original, np.ascontiguousarray(to_host(original))))
 
+        return Workload(bound, environment, read, reset, move)
 
-def _copied(
-    reference: ir.Kernel,
-    records: Mapping[str, RecordArray],
-    arrays: Mapping[str, tuple[Any, ValueType]],
-    fresh: bool,
-) -> tuple[dict[str, RecordArray], dict[str, Any]]:
-    """Records and arrays that a workload has copies of."""
-    written = {a.name for a in reference.arrays if a.written}
-    copied = {n: r for n, r in records.items() if fresh or n in written}
-    return copied, {n: a for n, (a, _) in arrays.items() if fresh}
+    def _copied(self) -> tuple[dict[str, RecordArray], dict[str, Any]]:
+        """Records and arrays that a workload has copies of."""
+        written = {a.name for a in self.reference.arrays if a.written}
+        copied = {n: r for n, r in self.records.items() if self.fresh or n in written}
+        return copied, {n: a for n, (a, _) in self.arrays.items() if self.fresh}
 
-
-def _needs(
-    records: Mapping[str, RecordArray],
-    arrays: Mapping[str, Any],
-    results: Iterable[tuple[str, ValueType]],
-    count: int,
-    device: str,
-) -> Iterator[Need]:
-    """Memory of copies of these records and arrays, and of results of length `count`."""
-    for name, record in records.items():
-        nbytes = record.layout.arrange(record.record.leaves).nbytes(len(record))
-        yield Need(device, nbytes, f"a copy of {name}")
-    for name, array in arrays.items():
-        what = "what it counts by itself" if is_own(name) else f"a copy of {name}"
-        yield Need(device, int(array.nbytes), what)
-    for name, kind in results:
-        shape, dtype = shape_of_result(kind, count)
-        what = "results" if is_own(name) else f"the result {name}"
-        yield Need(device, math.prod(shape) * dtype.itemsize, what)
+    def _needs(self) -> Iterator[Need]:
+        """The memory of the copies and the results."""
+        records, arrays = self._copied()
+        for name, record in records.items():
+            nbytes = record.layout.arrange(record.record.leaves).nbytes(len(record))
+            yield Need(self.device, nbytes, f"a copy of {name}")
+        for name, array in arrays.items():
+            what = "what it counts by itself" if is_own(name) else f"a copy of {name}"
+            yield Need(self.device, int(array.nbytes), what)
+        for name, kind in self.results:
+            shape, dtype = shape_of_result(kind, self.count)
+            what = "results" if is_own(name) else f"the result {name}"
+            yield Need(self.device, math.prod(shape) * dtype.itemsize, what)

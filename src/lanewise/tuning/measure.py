@@ -7,12 +7,13 @@ Results are the same when every element of them is equal but for rounding in ano
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, sqrt
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel
@@ -52,8 +53,80 @@ MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
 
 OTHER_BITS = Failure("wrong", "two runs from the same state gave different bits")
 
+
+class Timeable(Protocol):
+    """A candidate that can be timed: the seconds of a call, as far as they are known, and the bits
+    of its result.
+    """
+
+    @property
+    def once(self) -> float: ...
+    @property
+    def bits(self) -> object: ...
+
+
 C = TypeVar("C", bound=Hashable)
+P = TypeVar("P", bound=Timeable)
 R = TypeVar("R")
+
+
+class DeviceMeasurer(ABC, Generic[C, P]):
+    """What all measurers on a device have in common: a clock, and prepared candidates, which are
+    timed in turns and held against their own bits.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device, self._began = get_device(device), time.perf_counter()
+        self._ready: dict[C, P] = {}
+
+    @abstractmethod
+    def _watch(self, ready: P) -> Stopwatch:
+        """The stopwatch of a candidate."""
+
+    @abstractmethod
+    def _again(self, ready: P) -> object:
+        """The bits of another run from the first state."""
+
+    def _reset(self) -> None:
+        """Begin from the first state: values that grow from call to call must not run out of
+        range.
+        """
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._began
+
+    def measure(self, plans: Sequence[C], rounds: int, until: float = inf) -> dict[C, list[float]]:
+        times: dict[C, list[float]] = {p: [] for p in plans}
+        with self._device.use():
+            watches = {p: self._watch(self._ready[p]) for p in plans}
+            # what takes longer wakes the clock while it is timed
+            if self._ready[plans[0]].once < 10 * AWAKE:
+                _wake(watches[plans[0]])
+            for turn in range(rounds):
+                self._reset()
+                # none always follows the same other one
+                for plan in list(watches)[:: -1 if turn % 2 else 1]:
+                    if any(times.values()) and self.elapsed() > until:
+                        return times
+                    times[plan].append(watches[plan]())
+        return times
+
+    def confirm(self, plan: C) -> Failure | None:
+        ready = self._ready[plan]
+        with self._device.use():
+            return None if self._again(ready) == ready.bits else OTHER_BITS
+
+    def release(self, plan: C) -> None:
+        self._ready.pop(plan, None)
+
+
+def _wake(watch: Stopwatch) -> None:
+    """Work without counting until the clock is up again: the processor rested while plans were
+    compiled.
+    """
+    start = time.perf_counter()
+    while time.perf_counter() - start < AWAKE:
+        watch()
 
 
 @dataclass(slots=True)
@@ -74,29 +147,25 @@ class _Ready:
         return self.launches[: max(1, int(ROTATION / max(self.once, 1e-9)))]
 
 
-class KernelMeasurer:
+class KernelMeasurer(DeviceMeasurer[CompletePlan, _Ready]):
     """Plans of a kernel, measured on the device of the job. limit: seconds, within which the first
     run of the default has to end.
     """
 
     def __init__(self, job: Job, limit: float = inf) -> None:
-        self._job, self._device, self._limit = job, get_device(job.device), limit
+        super().__init__(job.device)
+        self._job, self._limit = job, limit
         self.compilers = min(MOST_COMPILERS, self._device.compilers())
-        self._began = time.perf_counter()
         if limit < inf:
             check_copying(job.name, job.copied(), limit)
         with self._device.use():
             self._workloads: list[Workload] = [job.workload()]
-        self._ready: dict[CompletePlan, _Ready] = {}
         self._expected: list[HostArray] | None = None
         self._first: Executable | None = None  # the default plan's
         self._margins: list[HostArray] | None = None
         self._tolerance = tolerance(
             job.reference, ROUNDINGS if sums(job.reference, job.environment) else CONTRACTED
         )
-
-    def elapsed(self) -> float:
-        return time.perf_counter() - self._began
 
     def prepare(
         self, plans: Sequence[CompletePlan], until: float = inf
@@ -153,11 +222,11 @@ class KernelMeasurer:
         affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
         # what a call finds in a cache matters little to a long call, and what is copied and run on
         # every set takes time
-        quick = min(ROTATION / self._again(first), COPYING_SHARE * self._limit / first.whole)
+        quick = min(ROTATION / self._warm(first), COPYING_SHARE * self._limit / first.whole)
         most = int(min(quick, MOST_COPIES))
         return max(1, min(-(-COLD * cache // max(size, 1)), affordable, most))
 
-    def _again(self, first: _Ready) -> float:
+    def _warm(self, first: _Ready) -> float:
         """Seconds of a launch; where a first one took a while, that may have been the loading."""
         if ROTATION / MOST_COPIES < first.once < ROTATION:
             start = time.perf_counter()
@@ -283,22 +352,7 @@ class KernelMeasurer:
         self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
         return executable.tasks.bound(work.bound, work.environment)
 
-    def measure(
-        self, plans: Sequence[CompletePlan], rounds: int, until: float = inf
-    ) -> dict[CompletePlan, list[float]]:
-        with self._device.use():
-            return in_turns(
-                {p: self._watch(self._ready[p]) for p in plans},
-                rounds,
-                self._reset,
-                once=self._ready[plans[0]].once,
-                is_over=lambda: self.elapsed() > until,
-            )
-
     def _reset(self) -> None:
-        """Begin from the first state: values that grow from call to call must not run out of
-        range.
-        """
         for work in self._workloads:
             work.reset()
         self._device.synchronize()
@@ -319,52 +373,12 @@ class KernelMeasurer:
             ready.watch = self._device.stopwatch(ready.rotation(), ready.once)
         return ready.watch
 
-    def confirm(self, plan: CompletePlan) -> Failure | None:
-        ready, work = self._ready[plan], self._workloads[0]
-        with self._device.use():
-            work.reset()
-            ready.launches[0]()
-            self._device.synchronize()
-            if [a.tobytes() for a in work.read()] == ready.bits:
-                return None
-        return OTHER_BITS
-
-    def release(self, plan: CompletePlan) -> None:
-        self._ready.pop(plan, None)
-
-
-def in_turns(
-    watches: Mapping[C, Stopwatch],
-    rounds: int,
-    reset: Callable[[], None] = lambda: None,
-    *,
-    once: float = 0.0,
-    is_over: Callable[[], bool] = lambda: False,
-) -> dict[C, list[float]]:
-    """Seconds of each candidate, once a round, after `reset`.
-
-    once: what the first takes, as far as it is known; is_over: asked before all but its first time.
-    """
-    times: dict[C, list[float]] = {c: [] for c in watches}
-    if once < 10 * AWAKE:  # what takes longer wakes the clock while it is timed
-        _wake(next(iter(watches.values())))
-    for turn in range(rounds):
-        reset()
-        # none always follows the same other one
-        for candidate in list(watches)[:: -1 if turn % 2 else 1]:
-            if any(times.values()) and is_over():
-                return times
-            times[candidate].append(watches[candidate]())
-    return times
-
-
-def _wake(watch: Stopwatch) -> None:
-    """Work without counting until the clock is up again: the processor rested while plans were
-    compiled.
-    """
-    start = time.perf_counter()
-    while time.perf_counter() - start < AWAKE:
-        watch()
+    def _again(self, ready: _Ready) -> list[bytes]:
+        work = self._workloads[0]
+        work.reset()
+        ready.launches[0]()
+        self._device.synchronize()
+        return [a.tobytes() for a in work.read()]
 
 
 def misfit(executable: Executable, device: DeviceModel) -> Failure | None:

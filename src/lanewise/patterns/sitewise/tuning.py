@@ -31,13 +31,12 @@ from lanewise.patterns.sitewise.sites import Sites, solid_sites
 from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.patterns.sitewise.values import SiteValues
 from lanewise.planning.plan import CompletePlan
-from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import bring, module_of, on, to_host
 from lanewise.runtime.programs import repeat
 from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError
 from lanewise.tuning.first_run import check_copying, check_finite, run_in_time
-from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns, misfit
+from lanewise.tuning.measure import DeviceMeasurer, attempted, misfit
 from lanewise.tuning.race import FirstRun
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space
@@ -192,7 +191,7 @@ class _Ready:
     watch: Stopwatch | None = None
 
 
-class StepMeasurer:
+class StepMeasurer(DeviceMeasurer[CompletePlan, _Ready]):
     """A `Measurer` of plans of a step.
 
     All of them run on the same sites, from the same state. limit: seconds, within which the first
@@ -202,16 +201,12 @@ class StepMeasurer:
     compilers = 1
 
     def __init__(self, job: SiteJob, limit: float = inf, rest: _Rest | None = None) -> None:
-        self._job, self._began = job, time.perf_counter()
-        self._limit, self._rest = limit, rest
-        self._ready: dict[CompletePlan, _Ready] = {}
+        super().__init__(job.device)
+        self._job, self._limit, self._rest = job, limit, rest
         self._expected: bytes | None = None
         self._cycle = max(len(job.sites.form.phases), len(job.sites.copies))
         self._start: list[Any] = []
         self._outflow: dict[Any, Any] = {}
-
-    def elapsed(self) -> float:
-        return time.perf_counter() - self._began
 
     def prepare(
         self, plans: Sequence[CompletePlan], until: float = inf
@@ -225,7 +220,7 @@ class StepMeasurer:
             else:
                 begin()
             found[first] = None
-        with on(self._job.device):
+        with self._device.use():
             return found | {p: self._check(p) for p in plans if self.elapsed() <= until}
 
     def first(self, plan: CompletePlan) -> FirstRun:
@@ -235,7 +230,7 @@ class StepMeasurer:
     def _on_device(self, run: Callable[[], None]) -> None:
         if self._rest is not None:
             self._rest.thread = threading.get_ident()
-        with on(self._job.device):
+        with self._device.use():
             run()
 
     def _begin(self, default: CompletePlan) -> None:
@@ -277,7 +272,7 @@ class StepMeasurer:
         self._reset()
         for step in steps:  # which compiles what is compiled at a first call
             step()
-        self._finish()
+        self._device.synchronize()
         start = time.perf_counter()
         bits = self._take(steps)
         whole = time.perf_counter() - start
@@ -303,7 +298,7 @@ class StepMeasurer:
         for _ in range(ROUNDS):
             for step in steps:
                 step()
-        self._finish()
+        self._device.synchronize()
         return to_host(self._job.sites.current.data).tobytes()
 
     def _reset(self) -> None:
@@ -312,34 +307,12 @@ class StepMeasurer:
             copy.data[...] = data
         for face, data in self._outflow.items():
             sites.outflow[face][...] = data
-        self._finish()
-
-    def measure(
-        self, plans: Sequence[CompletePlan], rounds: int, until: float = inf
-    ) -> dict[CompletePlan, list[float]]:
-        with on(self._job.device):
-            return in_turns(
-                {p: self._watch(self._ready[p]) for p in plans},
-                rounds,
-                self._reset,
-                once=self._ready[plans[0]].once,
-                is_over=lambda: self.elapsed() > until,
-            )
+        self._device.synchronize()
 
     def _watch(self, ready: _Ready) -> Stopwatch:
         if ready.watch is None:
-            ready.watch = get_device(self._job.device).stopwatch(ready.steps, ready.once)
+            ready.watch = self._device.stopwatch(ready.steps, ready.once)
         return ready.watch
 
-    def confirm(self, plan: CompletePlan) -> Failure | None:
-        ready = self._ready[plan]
-        with on(self._job.device):
-            if self._take(ready.steps) == ready.bits:
-                return None
-        return OTHER_BITS
-
-    def release(self, plan: CompletePlan) -> None:
-        self._ready.pop(plan, None)
-
-    def _finish(self) -> None:
-        get_device(self._job.device).synchronize()
+    def _again(self, ready: _Ready) -> bytes:
+        return self._take(ready.steps)

@@ -22,13 +22,12 @@ from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.patterns.search.searched_launch import SearchedLaunch
 from lanewise.patterns.search.tuning.candidates import configuration_from
 from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, space_of, tuned_of
-from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import on, to_host
+from lanewise.runtime.memory import to_host
 from lanewise.runtime.timing import Stopwatch
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.first_run import check_copying, check_finite, run_in_time
 from lanewise.tuning.job import POISON, HostArray
-from lanewise.tuning.measure import OTHER_BITS, attempted, in_turns
+from lanewise.tuning.measure import DeviceMeasurer, attempted
 from lanewise.tuning.race import LONG, ROUNDS, SLOW, FirstRun, Measurer, Outcome, Race
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.search import Progress
@@ -192,7 +191,7 @@ class _Ready:
     once: float
 
 
-class CallMeasurer:
+class CallMeasurer(DeviceMeasurer[Choice, _Ready]):
     """A `Measurer` of choices. Every one has a structure and its own results; all of them read
     the caller's arrays. limit: seconds, within which the first run of the default has to end.
     """
@@ -200,15 +199,12 @@ class CallMeasurer:
     compilers = 1
 
     def __init__(self, job: SearchJob, limit: float = math.inf) -> None:
-        self._job, self._limit, self._began = job, limit, time.perf_counter()
-        self._ready: dict[Choice, _Ready] = {}
+        super().__init__(job.device)
+        self._job, self._limit = job, limit
         self._expected: list[HostArray] | None = None
         self._default: Choice | None = None
         self._margins: list[HostArray] | None = None
         self._tolerance = 0.0
-
-    def elapsed(self) -> float:
-        return time.perf_counter() - self._began
 
     def prepare(
         self, plans: Sequence[Choice], until: float = math.inf
@@ -218,7 +214,7 @@ class CallMeasurer:
         if self._expected is None:
             first, *plans = plans
             found[first] = self._begin(first)
-        with on(self._job.device):
+        with self._device.use():
             return found | {c: self._check(c) for c in plans if self.elapsed() <= until}
 
     def first(self, plan: Choice) -> FirstRun:
@@ -228,7 +224,7 @@ class CallMeasurer:
         """The first run, which may never end."""
 
         def start() -> None:
-            with on(self._job.device):
+            with self._device.use():
                 self._start(default)
 
         if self._limit < math.inf:
@@ -289,43 +285,24 @@ class CallMeasurer:
             whole, once = whole - max(0.0, once - again), min(once, again)
         first = FirstRun(once, whole)
         waits = isinstance(call.launch, SearchedLaunch) and call.launch.waits
-        watch = get_device(self._job.device).stopwatch([call.launch], once, waits=waits)
+        watch = self._device.stopwatch([call.launch], once, waits=waits)
         self._ready[choice] = _Ready(call, [a.tobytes() for a in results], watch, first, once)
         return results
 
     def _run(self, call: Call) -> tuple[float, list[HostArray]]:
         for result in call.results:
             result.reshape(-1).view(np.uint8)[...] = POISON
-        self._finish()
+        self._device.synchronize()
         start = time.perf_counter()
         call.launch()
-        self._finish()
+        self._device.synchronize()
         return time.perf_counter() - start, [np.array(to_host(r)) for r in call.results]
 
-    def measure(
-        self, plans: Sequence[Choice], rounds: int, until: float = math.inf
-    ) -> dict[Choice, list[float]]:
-        with on(self._job.device):
-            return in_turns(
-                {c: self._ready[c].watch for c in plans},
-                rounds,
-                once=self._ready[plans[0]].once,
-                is_over=lambda: self.elapsed() > until,
-            )
+    def _watch(self, ready: _Ready) -> Stopwatch:
+        return ready.watch
 
-    def confirm(self, plan: Choice) -> Failure | None:
-        ready = self._ready[plan]
-        with on(self._job.device):
-            again = self._run(ready.call)[1]
-        if [a.tobytes() for a in again] == ready.bits:
-            return None
-        return OTHER_BITS
-
-    def release(self, plan: Choice) -> None:
-        self._ready.pop(plan, None)
-
-    def _finish(self) -> None:
-        get_device(self._job.device).synchronize()
+    def _again(self, ready: _Ready) -> list[bytes]:
+        return [a.tobytes() for a in self._run(ready.call)[1]]
 
 
 def replay_search(entry: Entry) -> Tuning:
