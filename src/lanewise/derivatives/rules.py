@@ -12,6 +12,8 @@ computing themselves once more. Steps (floor, ceil, trunc, comparisons) have the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from lanewise.ir import nodes as ir
@@ -30,142 +32,164 @@ def operand(n: int) -> str:
 
 @cache
 def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
-    """The derivative with respect to each operand: a table, a row for each function.
+    """The derivative with respect to each operand.
 
     Raises `VerificationError` for a function that has no rule.
     """
-    r = _Rules(kind)
-    x = ir.Local(operand(0), kind)
-    y = ir.Local(operand(1), kind)
-    z = ir.Local(operand(2), kind)
-    out = ir.Local(OUT, kind)
-    one, zero = r.number(1), r.number(0)
-    # one row for each function: a table, which is read as one
-    match intrinsic:
-        case "sqrt":
-            return (r.times(r.number(0.5), r.where("!=", out, zero, r.divide(one, out), zero)),)
-        case "rsqrt":
-            return (r.times(r.number(-0.5), r.times(r.times(out, out), out)),)
-        case "cbrt":
-            return (r.divide(one, r.times(r.number(3), r.times(out, out))),)
-        case "exp":
-            return (out,)
-        case "exp2":
-            return (r.times(r.number(math.log(2)), out),)
-        case "expm1":
-            return (r.plus(out, one),)
-        case "erf" | "erfc":
-            slope = 2 / math.sqrt(math.pi) * (1 if intrinsic == "erf" else -1)
-            return (r.times(r.number(slope), r.call("exp", r.minus(r.times(x, x)))),)
-        case "log":
-            return (r.above_zero(x, r.divide(one, x)),)
-        case "log2":
-            return (r.above_zero(x, r.divide(r.number(1 / math.log(2)), x)),)
-        case "log10":
-            return (r.above_zero(x, r.divide(r.number(1 / math.log(10)), x)),)
-        case "log1p":
-            more = r.plus(one, x)
-            return (r.above_zero(more, r.divide(one, more)),)
-        case "sin":
-            return (r.call("cos", x),)
-        case "cos":
-            return (r.minus(r.call("sin", x)),)
-        case "tan":
-            return (r.plus(one, r.times(out, out)),)
-        case "asin":
-            return (r.call("rsqrt", r.less(one, r.times(x, x))),)
-        case "acos":
-            return (r.minus(r.call("rsqrt", r.less(one, r.times(x, x)))),)
-        case "atan":
-            return (r.divide(one, r.plus(one, r.times(x, x))),)
-        case "sinh":
-            return (r.call("cosh", x),)
-        case "cosh":
-            return (r.call("sinh", x),)
-        case "tanh":
-            return (r.less(one, r.times(out, out)),)
-        case "abs":
-            return (r.where(">", x, zero, one, r.where("<", x, zero, r.number(-1), zero)),)
-        case "floor" | "ceil" | "trunc" | "round":
-            return (zero,)
-        case "min" | "max":
-            sign: ir.CompareOperator = "<" if intrinsic == "min" else ">"
-            half = r.where("==", x, y, r.number(0.5), zero)
-            return r.where(sign, x, y, one, half), r.where(sign, y, x, one, half)
-        case "clamp":  # min(max(x, low), high)
-            inside = r.where("<", x, y, zero, r.where(">", x, z, zero, one))
-            return (
-                inside,
-                r.where("<", x, y, r.where("<=", y, z, one, zero), zero),
-                r.where(">", r.call("max", x, y), z, one, zero),
-            )
-        case "atan2":
-            square = r.plus(r.times(x, x), r.times(y, y))
-            return r.divide(y, square), r.minus(r.divide(x, square))
-        case "hypot":
-            return tuple(r.where("!=", out, zero, r.divide(a, out), zero) for a in (x, y))
-        case "pow":
-            base = r.times(y, r.call("pow", x, r.less(y, one)))
-            slope = r.times(out, r.call("log", x))
-            at_zero = r.where(">=", y, zero, zero, slope)
-            return r.where("==", y, zero, zero, base), r.where("==", x, zero, at_zero, slope)
-        case "mix":  # x + (y - x) * z
-            return r.less(one, z), z, r.less(y, x)
-        case "fma":
-            return y, x, one
-        case "gamma":
-            raise ArgumentError(
-                "lw.gamma has no gradient: its slope has the digamma function, which kernels lack; "
-                "compute what depends on it in a separate kernel"
-            )
-        case _:
-            raise VerificationError(f"{intrinsic} has no derivative")
+    if intrinsic == "gamma":
+        raise ArgumentError(
+            "lw.gamma has no gradient: its slope has the digamma function, which kernels lack; "
+            "compute what depends on it in a separate kernel"
+        )
+    x, y, z, out = (_Term(ir.Local(name, kind)) for name in (*map(operand, range(3)), OUT))
+    if intrinsic in _OF_ONE:
+        slopes = (_OF_ONE[intrinsic](x, out),)
+    elif intrinsic in _OF_TWO:
+        slopes = _OF_TWO[intrinsic](x, y, out)
+    elif intrinsic in _OF_THREE:
+        slopes = _OF_THREE[intrinsic](x, y, z, out)
+    else:
+        raise VerificationError(f"{intrinsic} has no derivative")
+    return tuple(slope.expression for slope in slopes)
 
 
 DIFFERENTIABLE = frozenset(n for n, i in INTRINSICS.items() if not i.predicate)
 
 
-class _Rules:
-    """Short names for expressions of one type."""
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """An expression that operators of Python are applied to; numbers get its type."""
 
-    def __init__(self, kind: Scalar) -> None:
-        self.kind = kind
+    expression: ir.Expression
 
-    def number(self, value: float) -> ir.Expression:
-        return ir.Literal(float(value), self.kind)
+    def number(self, value: _Term | float) -> _Term:
+        if isinstance(value, _Term):
+            return value
+        return _Term(ir.Literal(float(value), self._kind))
 
-    def call(self, name: str, *arguments: ir.Expression) -> ir.Expression:
-        return ir.Call(name, arguments, self.kind)
-
-    def plus(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("+", a, b, self.kind)
-
-    def less(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("-", a, b, self.kind)
-
-    def times(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("*", a, b, self.kind)
-
-    def divide(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
-        return ir.Binary("/", a, b, self.kind)
-
-    def minus(self, a: ir.Expression) -> ir.Expression:
-        return ir.Unary("-", a, self.kind)
+    def call(self, name: str, *more: _Term) -> _Term:
+        """A function of this term, and of more of them."""
+        arguments = tuple(t.expression for t in (self, *more))
+        return _Term(ir.Call(name, arguments, self._kind))
 
     def where(
         self,
         operator: ir.CompareOperator,
-        a: ir.Expression,
-        b: ir.Expression,
-        if_true: ir.Expression,
-        if_false: ir.Expression,
-    ) -> ir.Expression:
-        return ir.Select(ir.Compare(operator, a, b), if_true, if_false, self.kind)
+        other: _Term | float,
+        if_true: _Term | float,
+        if_false: _Term | float,
+    ) -> _Term:
+        """One of two terms, by a comparison of this one with another."""
+        condition = ir.Compare(operator, self.expression, self.number(other).expression)
+        first, second = self.number(if_true).expression, self.number(if_false).expression
+        return _Term(ir.Select(condition, first, second, self._kind))
 
-    def above_zero(self, x: ir.Expression, slope: ir.Expression) -> ir.Expression:
-        """A slope of what has no value where x is below zero.
+    @property
+    def _kind(self) -> Scalar:
+        kind = self.expression.type
+        assert isinstance(kind, Scalar)
+        return kind
 
-        It is multiplied by NaN there: a constant instead of the slope would have the derivative 0.
-        """
-        defined = self.where("<", x, self.number(0), self.number(math.nan), self.number(1))
-        return self.times(defined, slope)
+    def _binary(self, operator: ir.BinaryOperator, other: _Term | float) -> _Term:
+        right = self.number(other).expression
+        return _Term(ir.Binary(operator, self.expression, right, self._kind))
+
+    def __neg__(self) -> _Term:
+        return _Term(ir.Unary("-", self.expression, self._kind))
+
+    def __add__(self, other: _Term | float) -> _Term:
+        return self._binary("+", other)
+
+    def __radd__(self, other: float) -> _Term:
+        return self.number(other) + self
+
+    def __sub__(self, other: _Term | float) -> _Term:
+        return self._binary("-", other)
+
+    def __rsub__(self, other: float) -> _Term:
+        return self.number(other) - self
+
+    def __mul__(self, other: _Term | float) -> _Term:
+        return self._binary("*", other)
+
+    def __rmul__(self, other: float) -> _Term:
+        return self.number(other) * self
+
+    def __truediv__(self, other: _Term | float) -> _Term:
+        return self._binary("/", other)
+
+    def __rtruediv__(self, other: float) -> _Term:
+        return self.number(other) / self
+
+
+def _logarithm(x: _Term, scale: float) -> _Term:
+    """The slope scale / x of what has no value where x is below zero.
+
+    It is multiplied by NaN there: a constant instead of the slope would have the derivative 0.
+    """
+    return x.where("<", 0, math.nan, 1) * (scale / x)
+
+
+def _extreme(first: ir.CompareOperator, x: _Term, y: _Term) -> tuple[_Term, _Term]:
+    """The slopes of what is x where this comparison of x with y holds."""
+    half = x.where("==", y, 0.5, 0)
+    return x.where(first, y, 1, half), y.where(first, x, 1, half)
+
+
+def _clamp(x: _Term, low: _Term, high: _Term) -> tuple[_Term, _Term, _Term]:
+    """Those of min(max(x, low), high)."""
+    return (
+        x.where("<", low, 0, x.where(">", high, 0, 1)),
+        x.where("<", low, low.where("<=", high, 1, 0), 0),
+        x.call("max", low).where(">", high, 1, 0),
+    )
+
+
+def _pow(x: _Term, y: _Term, out: _Term) -> tuple[_Term, _Term]:
+    base = y * x.call("pow", y - 1)
+    slope = out * x.call("log")
+    at_zero = y.where(">=", 0, 0, slope)
+    return y.where("==", 0, 0, base), x.where("==", 0, at_zero, slope)
+
+
+GAUSS = 2 / math.sqrt(math.pi)  # the slope of erf at 0
+
+# the slope of a function of x, whose value is f
+_OF_ONE: dict[str, Callable[[_Term, _Term], _Term]] = {
+    "sqrt": lambda x, f: 0.5 * f.where("!=", 0, 1 / f, 0),
+    "rsqrt": lambda x, f: -0.5 * (f * f * f),
+    "cbrt": lambda x, f: 1 / (3 * (f * f)),
+    "exp": lambda x, f: f,
+    "exp2": lambda x, f: math.log(2) * f,
+    "expm1": lambda x, f: f + 1,
+    "erf": lambda x, f: GAUSS * (-(x * x)).call("exp"),
+    "erfc": lambda x, f: -GAUSS * (-(x * x)).call("exp"),
+    "log": lambda x, f: _logarithm(x, 1),
+    "log2": lambda x, f: _logarithm(x, 1 / math.log(2)),
+    "log10": lambda x, f: _logarithm(x, 1 / math.log(10)),
+    "log1p": lambda x, f: _logarithm(1 + x, 1),
+    "sin": lambda x, f: x.call("cos"),
+    "cos": lambda x, f: -x.call("sin"),
+    "tan": lambda x, f: 1 + f * f,
+    "asin": lambda x, f: (1 - x * x).call("rsqrt"),
+    "acos": lambda x, f: -(1 - x * x).call("rsqrt"),
+    "atan": lambda x, f: 1 / (1 + x * x),
+    "sinh": lambda x, f: x.call("cosh"),
+    "cosh": lambda x, f: x.call("sinh"),
+    "tanh": lambda x, f: 1 - f * f,
+    "abs": lambda x, f: x.where(">", 0, 1, x.where("<", 0, -1, 0)),
+    **dict.fromkeys(("floor", "ceil", "trunc", "round"), lambda x, f: x.number(0)),
+}
+# those of a function of several operands, with its value last
+_OF_TWO: dict[str, Callable[[_Term, _Term, _Term], tuple[_Term, ...]]] = {
+    "min": lambda x, y, f: _extreme("<", x, y),
+    "max": lambda x, y, f: _extreme(">", x, y),
+    "atan2": lambda y, x, f: (x / (y * y + x * x), -(y / (y * y + x * x))),
+    "hypot": lambda x, y, f: tuple(f.where("!=", 0, side / f, 0) for side in (x, y)),
+    "pow": _pow,
+}
+_OF_THREE: dict[str, Callable[[_Term, _Term, _Term, _Term], tuple[_Term, ...]]] = {
+    "clamp": lambda x, low, high, f: _clamp(x, low, high),
+    "mix": lambda x, y, weight, f: (1 - weight, weight, y - x),
+    "fma": lambda x, y, z, f: (y, x, z.number(1)),
+}
