@@ -776,7 +776,7 @@ def test_random_messages_change_nothing_of_the_run(scene: Counting) -> None:
 
 # a shell that starts a program in the background lets it ignore Ctrl-C, and so its children
 SCRIPT = """
-import signal, sys
+import json, signal, sys, threading
 from lanewise.live.feed import Feed
 from lanewise.live.server import Server, Serving
 from tests.live.test_server import Counting
@@ -790,13 +790,19 @@ try:
     while True:
         server.feed.look(0)
 except KeyboardInterrupt:
+    join, waits = threading.Thread.join, []
+    threading.Thread.join = lambda self, timeout=None: waits.append(timeout) or join(self, timeout)
     server.stop()
-    print("interrupted", flush=True)
+    threads = [t.name for t in threading.enumerate() if not t.daemon]
+    print(json.dumps({"waits": waits, "threads": threads}), flush=True)
 """
 
 
-def seconds_to_end(state: str) -> float:
-    """From Ctrl-C to the end of the process, with a viewer."""
+@pytest.mark.parametrize("state", ["paused", pytest.param("running", marks=pytest.mark.slow)])
+def test_ctrl_c_ends_a_view_within_a_second(state: str) -> None:
+    """With a viewer. What it waits for at most is counted, as a busy machine makes all of it later, and no thread is left
+    that Python would wait for.
+    """
     import signal
 
     root = Path(__file__).parents[2]
@@ -808,16 +814,9 @@ def seconds_to_end(state: str) -> float:
     with connect(f"ws://127.0.0.1:{port}/v1/feed") as connection:
         Talk(connection).say("hello", token=token)
         Talk(connection).text("welcome")
-        begun = time.monotonic()
         child.send_signal(signal.SIGINT)
         out, _ = child.communicate(timeout=60)
-        took = time.monotonic() - begun
-    assert out.strip() == "interrupted"
+    found = json.loads(out)
+    assert sum(found["waits"]) < 1
+    assert found["threads"] == ["MainThread"]
     assert child.returncode == 0
-    return took
-
-
-@pytest.mark.parametrize("state", ["paused", pytest.param("running", marks=pytest.mark.slow)])
-def test_ctrl_c_ends_a_view_within_a_second(state: str) -> None:
-    """A busy machine makes it later, never earlier."""
-    assert any(seconds_to_end(state) < 1 for _ in range(3))
