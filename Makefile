@@ -1,7 +1,8 @@
 # make run        the first result: a star cluster on the CPU (run.h5, run.png)
 # make test       linters, type checker, tests
 # make test-slow  every combination of parameters, many examples, and long runs
-# make fuzz       random programs, broken kernels, damaged files, kills, threads: FUZZ_COUNT cases of each, or FUZZ_SECONDS of each
+# make fuzz       random programs, broken kernels, damaged files, kills, threads: FUZZ_COUNT cases of
+#                 each, or FUZZ_SECONDS of each
 # Both make .venv in the checkout and install into it; what is already there is skipped.
 
 PYTHON ?= python3
@@ -37,8 +38,8 @@ run: $(RUN_STAMP)
 	$(BIN)/lanewise gravity run --ic plummer --bodies 16384 --steps 100 --dt 0.001 --softening 0.02 \
 	    --device cpu --out run.h5 --overwrite --plot run.png
 
-# Many tests start processes, each of which would compile the source anew where the environment forbids to keep bytecode.
-# The type checker uses one core, beside the linters and the tests.
+# Many tests start processes, each of which would compile the source anew where the environment
+# forbids to keep bytecode. The type checker uses one core, beside the linters and the tests.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(DEV_STAMP)
 	@$(CHECK_TYPES) > $(TYPES) 2>&1 & checker=$$!; \
@@ -59,8 +60,9 @@ fuzz: $(DEV_STAMP)
 	    $(BIN)/python -m pytest -q tests/fuzz -m fuzz -n $(FUZZ_PROCESSES); status=$$?; \
 	    $(BIN)/python -m tests.fuzz.summary $(FUZZ_REPORT); exit $$status
 
-# The last thing that is run before a change of generated code or of the runtime is committed: the record says to which
-# state of src/ and tests/ it belongs. GPU_PYTHON names an installation that has what the tests need, GPU_ARGS e.g. --limit 600.
+# The last thing that is run before a change of generated code or of the runtime is committed: the
+# record says to which state of src/ and tests/ it belongs. GPU_PYTHON names an installation that has
+# what the tests need, GPU_ARGS e.g. --limit 600.
 test-gpu: $(if $(GPU_PYTHON),,$(GPU_STAMP))
 	$(or $(GPU_PYTHON),$(BIN)/python) -m tests.cuda_suite $(GPU_ARGS)
 

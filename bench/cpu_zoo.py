@@ -2,8 +2,8 @@
 
     python -m bench.cpu_zoo [--rounds 9] [--only stencil]
 A row's ratio is the other's time by lanewise's, so that more than 1 is faster: the median of ratios
-in turns, of the time of the process, on one thread. Results are compared first. Writes bench/results/cpu_zoo.md, or into the folder that
-the variable OUT names.
+in turns, of the time of the process, on one thread. Results are compared first. Writes
+bench/results/cpu_zoo.md, or into the folder that the variable OUT names.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""How fast are forces by all pairs, by other libraries' trees and by lw.Tree, and how wrong is each?
+"""How fast are forces by all pairs, by other libraries' trees and by lw.Tree, and how wrong is
+each?
 
 `python -m bench.far_field [--bodies 1e5] [--device cpu] [--threads 1] [--places plummer]` writes
-bench/results/far_field_DEVICE_BODIES.{md,json} (`..._2_threads` of two): a Plummer sphere cut off at
-ten scale lengths, or a unit box (`far_field_uniform_...`), all versions in turns in one run, or
-those that `--only` names by parts of their names. Errors are those of |a| for bodies chosen at random, against all pairs
-in float64. What a body meets in a tree is counted, and on a GPU every tree has a bound from that. A
-version whose errors are not below its limit ends the run, and nothing is written.
+bench/results/far_field_DEVICE_BODIES.{md,json} (`..._2_threads` of two): a Plummer sphere cut off
+at ten scale lengths, or a unit box (`far_field_uniform_...`), all versions in turns in one run, or
+those that `--only` names by parts of their names. Errors are those of |a| for bodies chosen at
+random, against all pairs in float64. What a body meets in a tree is counted, and on a GPU every
+tree has a bound from that. A version whose errors are not below its limit ends the run, and nothing
+is written.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Other laws than gravity over lw.Tree: what does a force of each cost beside one of gravity?
 
 `python -m bench.far_field_kernels [--device cuda] [--bodies 4194304]` writes
-bench/results/far_field_kernels_DEVICE_BODIES.{md,json}: gravity softened by Plummer, the screened force of
-Yukawa, a regularised Stokeslet (weights of three components) and gravity with a softening of each target,
-whose expansions are interpolated (tier P); one Plummer sphere, one angle. Stokeslets also with an
-order less, whose errors are still below those of gravity. Whole calls, all versions in turns in one run. Errors are those of
-1,024 bodies against all pairs in float64; no version whose errors are above the limit is written.
+bench/results/far_field_kernels_DEVICE_BODIES.{md,json}: gravity softened by Plummer, the screened
+force of Yukawa, a regularised Stokeslet (weights of three components) and gravity with a softening
+of each target, whose expansions are interpolated (tier P); one Plummer sphere, one angle.
+Stokeslets also with an order less, whose errors are still below those of gravity. Whole calls, all
+versions in turns in one run. Errors are those of 1,024 bodies against all pairs in float64; no
+version whose errors are above the limit is written.
 """
 
 from __future__ import annotations

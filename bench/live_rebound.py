@@ -4,10 +4,10 @@ and without a viewer of another process that takes 30 frames a second, in turns.
     python -m bench.live_rebound [--count 100000] [--rounds 7] [--seconds 1.0]
 
 REBOUND takes its steps on one core of the machine, and its viewer has the others; so lanewise is
-measured on one thread, too. REBOUND (bench/peers.txt) answers each request of its page with the whole simulation, in float64,
-packed while the simulation waits; here a frame has positions of 16 bits and a colour. Both steps
-are checked: the particles are where time times velocity puts them. Writes
-bench/results/live_rebound.{md,json}, or into the folder that the variable OUT names.
+measured on one thread, too. REBOUND (bench/peers.txt) answers each request of its page with the
+whole simulation, in float64, packed while the simulation waits; here a frame has positions of 16
+bits and a colour. Both steps are checked: the particles are where time times velocity puts them.
+Writes bench/results/live_rebound.{md,json}, or into the folder that the variable OUT names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """All tests marked `cuda`, divided over the cores and the GPUs: `python -m tests.cuda_suite`, or `make test-gpu`.
 
-A shard is a process of pytest with tests of its own and a limit in seconds; what it had not ended by then is named. Writes
-cuda_tests.json (which trees of src/ and tests/, on which GPU, driver and compiler, how many passed, which failed) and
-cuda_tests.log (what failed shards printed). `--check` says whether a record belongs to the files as they are, and needs no GPU.
-`--second` runs them on the second of two GPUs with the first one current (tests/second_gpu.py), and writes cuda_tests_second.json.
+A shard is a process of pytest with tests of its own and a limit in seconds; what it had not ended by then is named.
+Writes cuda_tests.json (which trees of src/ and tests/, on which GPU, driver and compiler, how many passed, which
+failed) and cuda_tests.log (what failed shards printed). `--check` says whether a record belongs to the files as they
+are, and needs no GPU. `--second` runs them on the second of two GPUs with the first one current (tests/second_gpu.py),
+and writes cuda_tests_second.json.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The host plays a GPU that is not the current device: `python -m pytest -p tests.elsewhere ...` finds what is computed elsewhere.
+"""The host plays a GPU that is not the current device: `python -m pytest -p tests.elsewhere ...` finds what is computed
+elsewhere.
 
-A plugin of pytest. Methods and operators of CuPy's arrays run on the current device, so lanewise computes with arrays of a device within
-`on(device)`, or by the functions of `array_module(device)`. Here arrays of lanewise on the host are of a class that notes what is
-computed with them outside of those; a test in which anything was noted fails. Needs no GPU; code of GPUs alone is not seen.
+A plugin of pytest. Methods and operators of CuPy's arrays run on the current device, so lanewise computes with arrays
+of a device within `on(device)`, or by the functions of `array_module(device)`. Here arrays of lanewise on the host are
+of a class that notes what is computed with them outside of those; a test in which anything was noted fails. Needs no
+GPU; code of GPUs alone is not seen.
 """
 
 from __future__ import annotations

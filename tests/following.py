@@ -1,7 +1,8 @@
 """Follow a page of the documents from top to bottom in one folder, as a reader does, but with small numbers.
 
 Blocks of `sh`, of `console` with a prompt, of `python` and of `py` run in their order. Commands are made short: fewer
-steps, bodies and seconds, and the CPU where there is no GPU. Blocks of `python` that begin with the name of a file are saved under it.
+steps, bodies and seconds, and the CPU where there is no GPU. Blocks of `python` that begin with the name of a file are
+saved under it.
 """
 
 from __future__ import annotations

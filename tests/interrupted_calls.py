@@ -1,7 +1,7 @@
 """A program that a test starts: a first call that is interrupted somewhere on its way, and the same call again.
 
-`python -m tests.interrupted_calls NAME MOMENT`, with a MOMENT as of `Watch`.
-Prints one line of JSON: what the first call ended with, how long it took, how many modules it requested, and a digest of the second.
+`python -m tests.interrupted_calls NAME MOMENT`, with a MOMENT as of `Watch`. Prints one line of JSON: what the first
+call ended with, how long it took, how many modules it requested, and a digest of the second.
 """
 
 # pyright: reportInvalidTypeForm=false, reportUnknownParameterType=false
@@ -146,7 +146,9 @@ def digest(result: Any) -> str:
 
 
 class Watch:
-    """Presses Ctrl-C once at a moment: `import:N`, `module:NAME`, `time:SECONDS` or `never`. asked: how many modules were requested."""
+    """Presses Ctrl-C once at a moment: `import:N`, `module:NAME`, `time:SECONDS` or `never`. asked: how many modules
+    were requested.
+    """
 
     def __init__(self, moment: str) -> None:
         self.kind, _, self.text = moment.partition(":")

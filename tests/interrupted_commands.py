@@ -1,6 +1,7 @@
 """A program that a test starts: `lanewise ARGUMENTS`, with Ctrl-C at a moment after lanewise's first lines.
 
-`python -m tests.interrupted_commands MOMENT ARGUMENTS...`; moments as in `interrupted_calls`, whose modules this must not import.
+`python -m tests.interrupted_commands MOMENT ARGUMENTS...`; moments as in `interrupted_calls`, whose modules this must
+not import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Records, kernels and helpers at the top of a module, where pickle finds them; and what another process does with them."""
+"""Records, kernels and helpers at the top of a module, where pickle finds them; and what another process does with
+them.
+"""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-"""A good call of everything that lanewise offers, for tests that replace its arguments; and what is no entry, with the reason.
+"""A good call of everything that lanewise offers, for tests that replace its arguments; and what is no entry, with the
+reason.
 
-A name is that of `lw`, or follows `gravity.`, `boids.`, `lbm.`, `obstacles.`, `io.` or `plot.`; `Class.method` is a method of a good
-instance. Every entry makes its arguments anew: calls may change them.
+A name is that of `lw`, or follows `gravity.`, `boids.`, `lbm.`, `obstacles.`, `io.` or `plot.`; `Class.method` is a
+method of a good instance. Every entry makes its arguments anew: calls may change them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""GPU tests on the second of two GPUs, while the first one is the current device: `python -m tests.cuda_suite --second`.
+"""GPU tests on the second of two GPUs, while the first one is the current device: `python -m tests.cuda_suite
+--second`.
 
-A plugin of pytest. "cuda" is the second GPU then, and "cuda:1" the first one. What tests make with functions of CuPy lies on the second
-one, too, and what they compute with an array is computed where it lies. lanewise gets no such help: memory of the first GPU is refused
-to it unless it has chosen that GPU, and CuPy warns, which is an error, of arithmetic on another GPU than the one of the array. After each
-test the first GPU has to be the current one still.
+A plugin of pytest. "cuda" is the second GPU then, and "cuda:1" the first one. What tests make with functions of CuPy
+lies on the second one, too, and what they compute with an array is computed where it lies. lanewise gets no such help:
+memory of the first GPU is refused to it unless it has chosen that GPU, and CuPy warns, which is an error, of arithmetic
+on another GPU than the one of the array. After each test the first GPU has to be the current one still.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def pytest_load_initial_conftests() -> None:  # which import lanewise
         return pool.malloc(size)
 
     def there(arguments: Iterable[Any]) -> Any:
-        """Where the first array among the arguments lies; the second GPU where there is none and lanewise has chosen none."""
+        """Where the first array among the arguments lies; the second GPU where there is none and lanewise has chosen
+        none.
+        """
         flat = [x for a in arguments for x in (a if isinstance(a, list | tuple) else (a,))]
         arrays = [x for x in flat if isinstance(x, cupy.ndarray)]
         if arrays:

@@ -1,4 +1,6 @@
-"""ARCHITECTURE.md's table holds: each thing is added to a copy of lanewise by one file and lines at one place, and is there."""
+"""ARCHITECTURE.md's table holds: each thing is added to a copy of lanewise by one file and lines at one place, and is
+there.
+"""
 
 from __future__ import annotations
 

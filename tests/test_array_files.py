@@ -1,4 +1,6 @@
-"""`lw.save` and `lw.load`: what comes back, what is refused, and what is said of files that are damaged or of another kind."""
+"""`lw.save` and `lw.load`: what comes back, what is refused, and what is said of files that are damaged or of another
+kind.
+"""
 
 from __future__ import annotations
 

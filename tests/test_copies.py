@@ -1,4 +1,6 @@
-"""Whatever lanewise gives can be copied and pickled into something of its own, or refuses: a copy never changes what it was made of."""
+"""Whatever lanewise gives can be copied and pickled into something of its own, or refuses: a copy never changes what it
+was made of.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,9 @@ NO_STATE = {
 
 
 def test_every_public_class_says_what_a_copy_is() -> None:
-    """It is frozen, or has its own way of copying; objects with state that Python copies field by field share what they hold."""
+    """It is frozen, or has its own way of copying; objects with state that Python copies field by field share what they
+    hold.
+    """
     classes = {"SplitSites": SplitSites}
     for name in public_names():
         place, dot, own = name.partition(".")

@@ -1,4 +1,6 @@
-"""The default plans that docs/passes.md shows are those of the rules, and its table of defaults knows every field that they set."""
+"""The default plans that docs/passes.md shows are those of the rules, and its table of defaults knows every field that
+they set.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def test_defaults_of_array_kernels_are_those_of_the_rules(field: str) -> None:
 
 
 def test_every_family_of_plans_is_in_the_reference() -> None:
-    """The tables of the rules, by their names in the code: a new one needs a row in docs/generator/default_shapes.py."""
+    """The tables of the rules, by their names in the code: a new one needs a row in
+    docs/generator/default_shapes.py.
+    """
     on_a_gpu = (*default_shapes.ON_A_GPU, *default_shapes.BY_THE_MODEL)
     for module, rows in ((array_plans, on_a_gpu), (host_plans, default_shapes.ON_A_CPU)):
         listed = {p.as_dict().__repr__() for _, several in rows for p in several}

@@ -15,7 +15,8 @@ from lanewise.cli.main import app
 from tests.markdown import commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
-# docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/walkthrough.md is generated, and compared by
+# docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/walkthrough.md is
+# generated, and compared by
 # tests/test_architecture.py; docs/README.md is the index, docs/index.md that of the site, docs/glossary.md has no code.
 DOCUMENTS = tuple(
     f"docs/{n}.md"

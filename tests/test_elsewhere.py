@@ -1,4 +1,6 @@
-"""lanewise computes with arrays of a device on that device, whichever is the current one: tests of all folders, with the host in its place."""
+"""lanewise computes with arrays of a device on that device, whichever is the current one: tests of all folders, with
+the host in its place.
+"""
 
 from __future__ import annotations
 

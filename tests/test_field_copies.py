@@ -37,7 +37,9 @@ MEMORIES: dict[int, Memory] = {}
 
 
 class StandIn(np.ndarray[Any, Any]):
-    """An array of NumPy that is as those of CuPy: always writable, with a pointer to the piece of memory that it lies in as `data`."""
+    """An array of NumPy that is as those of CuPy: always writable, with a pointer to the piece of memory that it lies
+    in as `data`.
+    """
 
     @property
     def data(self) -> Any:  # type: ignore[override]

@@ -1,5 +1,6 @@
-"""Which cases run by default: of a grid those that cover each value of each parameter, and one in so many of the others; of other
-tests those that are named."""
+"""Which cases run by default: of a grid those that cover each value of each parameter, and one in so many of the
+others; of other tests those that are named.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""What installs an optional part works for lanewise as it is installed: no text names an index, which may not have it."""
+"""What installs an optional part works for lanewise as it is installed: no text names an index, which may not
+have it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Arrays of other libraries and other forms: what comes in is converted when nothing is lost, what goes out is a view where it can be."""
+"""Arrays of other libraries and other forms: what comes in is converted when nothing is lost, what goes out is a view
+where it can be.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What a layout changes of the bits of results: nothing on a GPU, and on a CPU nothing but sums over all pairs.
 
-Kernels choose the layout of arrays on GPUs, by which kernels a program has and how often it called them: so the bits must not
-depend on it there. Without a GPU that is read from the kernels: the layout decides neither about plans nor about arithmetic.
+Kernels choose the layout of arrays on GPUs, by which kernels a program has and how often it called them: so the bits
+must not depend on it there. Without a GPU that is read from the kernels: the layout decides neither about plans nor
+about arithmetic.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ def call(case: RecordCase, names: Any, layout: Any, device: str) -> list[bytes]:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_calls_have_the_same_bits_in_every_layout(seed: int, device: str) -> None:
-    """Default plans. Of sums over all pairs that is promised on GPUs alone, and of arrays without a layout everywhere."""
+    """Default plans. Of sums over all pairs that is promised on GPUs alone, and of arrays without a layout
+    everywhere.
+    """
     case = generate(seed)
     promised = device != "cpu" or case.family != "pairs"
     with executed(case.text, f"layout_bits_{seed}.py") as names:

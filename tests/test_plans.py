@@ -249,7 +249,9 @@ def test_the_plan_of_a_kernel_compiles_it_again() -> None:
 
 
 def test_what_reciprocity_needs_is_declared_once() -> None:
-    """Its start is legal for a kernel with pairs of both ways, and each needed field by another value is refused by that name."""
+    """Its start is legal for a kernel with pairs of both ways, and each needed field by another value is refused by
+    that name.
+    """
     declared, reference = DECLARED["reciprocity"], reference_kernel(case("gravity"), lw.SoAoAS(), "cuda")
     start = replace(NEUTRAL, **declared.start("ordered"))
     assert build_program(reference, start, "cuda").plan == start
@@ -280,7 +282,9 @@ def wide_ripple(target: Place, source: Place) -> lw.f64:
     ids=["float32", "fast", "float64"],
 )
 def test_loops_with_sines_have_few_copies(kernel: Any, fast: bool, most: int) -> None:
-    """Their code fills the instruction cache, unless it is the short one of fast math; float64 has few copies anyway."""
+    """Their code fills the instruction cache, unless it is the short one of fast math; float64 has few copies
+    anyway.
+    """
     place = Place.__record__
     arguments = PairwiseArguments(("target", place, lw.SoA()), ("source", place, lw.SoA()), {}, False)
     described = describe_work(build_pairwise(kernel.lowered, arguments, I32), 1_000_000)

@@ -1,4 +1,6 @@
-"""Ragged arrays: what goes in comes out, segments are views, one allocation holds everything, and mistakes are explained."""
+"""Ragged arrays: what goes in comes out, segments are views, one allocation holds everything, and mistakes are
+explained.
+"""
 
 from __future__ import annotations
 

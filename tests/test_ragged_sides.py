@@ -1,4 +1,6 @@
-"""Ragged arrays with two sides: lists are added on either, what is read is the newest, and copies are counted to the byte."""
+"""Ragged arrays with two sides: lists are added on either, what is read is the newest, and copies are counted to the
+byte.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What documents count, list and measure is what is there: numbers, tables, examples, console blocks, figures of results."""
+"""What documents count, list and measure is what is there: numbers, tables, examples, console blocks, figures of
+results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How tests are run on the second of two GPUs: who is helped to compute where an array lies, and what is left out. Needs no GPU."""
+"""How tests are run on the second of two GPUs: who is helped to compute where an array lies, and what is left out.
+Needs no GPU.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Imports lead down: no room uses one of its own storey or above, but by the names of `lanewise.facade`, each with its reason."""
+"""Imports lead down: no room uses one of its own storey or above, but by the names of `lanewise.facade`, each with its
+reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Structured arrays: what goes out is a view of AoS and AoAS and else says that it is a copy; what comes in is copied, or lain over."""
+"""Structured arrays: what goes out is a view of AoS and AoAS and else says that it is a copy; what comes in is copied,
+or lain over.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Nobody outside its folder asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what is so.
+"""Nobody outside its folder asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what
+is so.
 
 Nobody outside the engine of calls compiles a kernel, but for what runs none or runs it beside all calls.
 """

@@ -21,7 +21,9 @@ class Body:
 
 
 def module(source: str, file: str = "kernels.py", **names: Any) -> types.SimpleNamespace:
-    """Execute source text under a file name; the names it defines. Without a module of that name Python finds the lines in its cache."""
+    """Execute source text under a file name; the names it defines. Without a module of that name Python finds the lines
+    in its cache.
+    """
     text = textwrap.dedent(source).strip("\n") + "\n"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     known = {"lw": lw, "np": np, "math": math, "Body": Body, **names}

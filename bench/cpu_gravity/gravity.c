@@ -1,4 +1,5 @@
-/* Direct-sum softened gravity in float32: what a C programmer writes who knows that the compiler vectorises the inner loop.
+/* Direct-sum softened gravity in float32: what a C programmer writes who knows that the compiler
+ * vectorises the inner loop.
  *
  * Structure of arrays; four targets share each load of a source, so that the loop is bound by arithmetic, not by loads.
  * A body pulls itself with a force of zero (the softening keeps the division finite): no branch is needed.

@@ -1,4 +1,5 @@
-// What limits float64 on this GPU: how many fused multiply-adds a second, by how many different registers each of them reads.
+// What limits float64 on this GPU: how many fused multiply-adds a second, by how many different
+// registers each of them reads.
 // nvcc -O3 -std=c++17 -arch=sm_90 operands.cu && ./a.out
 #include <cstdio>
 #include <cuda_runtime.h>

@@ -1,4 +1,6 @@
-"""What a branch is the first to bind costs what it costs when the variable has a value before the branch, which nobody reads."""
+"""What a branch is the first to bind costs what it costs when the variable has a value before the branch, which nobody
+reads.
+"""
 
 from __future__ import annotations
 

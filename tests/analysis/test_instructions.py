@@ -91,7 +91,9 @@ def test_rearranged_gravity_takes_13():
 
 
 def test_gravity_in_float64():
-    """As NVRTC emits it for sm_90: DADD 4, DMUL 6, DFMA 8, MUFU 1, and for a root of zero or infinity LOP3, VIADD, ISETP, FSEL 2."""
+    """As NVRTC emits it for sm_90: DADD 4, DMUL 6, DFMA 8, MUFU 1, and for a root of zero or infinity LOP3, VIADD,
+    ISETP, FSEL 2.
+    """
     found = pair_instructions(case("gravity_f64").kernel.lowered.function)
     arithmetic = {"fp64 add": 4, "fp64 mul": 6, "fp64 fma": 8, "special": 1}
     assert dict(found.counts) == {**arithmetic, "integer": 2, "compare": 1, "select": 2}

@@ -62,7 +62,9 @@ def inner(found: KernelWork) -> Region:
 
 
 def test_inner_loop_of_tiled_gravity():
-    """NVRTC's loop for sm_90 with four sources a turn and two targets: 120 instructions, 8 pairs (FADD 32, FMUL 32, FFMA 40)."""
+    """NVRTC's loop for sm_90 with four sources a turn and two targets: 120 instructions, 8 pairs (FADD 32, FMUL 32,
+    FFMA 40).
+    """
     loop = inner(work("gravity", Plan(block=256, tile=256, targets=2, unroll=4)))
     assert 4 * loop.instructions.slots == pytest.approx(120, abs=1)
     assert loop.instructions.arithmetic == pytest.approx(28, abs=0.5)
@@ -114,7 +116,9 @@ def test_branches_of_some_warps():
 @pytest.mark.parametrize(("unroll", "emitted"), [(1, 152), (4, 597), (8, 1189)])
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
 def test_reciprocity(mode, unroll, emitted):
-    """Each pair once for both sides: 18 slots, which is 9 an interaction. `emitted` are the instructions of NVRTC's loop for sm_90."""
+    """Each pair once for both sides: 18 slots, which is 9 an interaction. `emitted` are the instructions of NVRTC's
+    loop for sm_90.
+    """
     found = work("gravity", Plan(block=32, targets=8, unroll=unroll, reciprocity=mode))
     loop = inner(found)
     assert loop.instructions.unit("fp32") + loop.instructions["special"] == 8 * 18
@@ -141,7 +145,9 @@ def test_parts_share_the_tiles():
     [("SoA", "streamed", 4.0), ("AoS", "strided", 28.0), ("SoAoAS", "streamed", 16.0), ("AoAS", "strided", 32.0)],
 )
 def test_accesses_of_a_warp(layout, pattern, sectors):
-    """32 threads: 128 bytes side by side are 4 sectors; structures of 28 bytes touch all 28 sectors that they lie in."""
+    """32 threads: 128 bytes side by side are 4 sectors; structures of 28 bytes touch all 28 sectors that they
+    lie in.
+    """
     found = work("speed", Plan(block=256), LAYOUTS[layout])
     (region,) = (r for r in found.regions if r.accesses)
     loads = [a for a in region.accesses if not a.write]

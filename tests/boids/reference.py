@@ -1,6 +1,7 @@
 """Flocks in plain NumPy, float64: the three semantics, one agent or all at once, with nothing of lanewise in it.
 
-The rules are those of OpenSteer's Boids and of the synchronous version on GPUs (the thesis variant); see docs/flocks.md.
+The rules are those of OpenSteer's Boids and of the synchronous version on GPUs (the thesis variant); see
+docs/flocks.md.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def truncated(v: Array, most: float) -> Array:
 
 
 def neighbours(state: State, rules: Rules, i: int, box: float | None = None) -> NDArray[np.int64]:
-    """The agents that agent i sees: nearer than the radius, the k nearest of them if there is a k; nearest first then."""
+    """The agents that agent i sees: nearer than the radius, the k nearest of them if there is a k; nearest
+    first then.
+    """
     off = offsets(state, i, box)
     d2 = (off * off).sum(axis=1)
     found = np.flatnonzero((d2 < rules.radius**2) & (np.arange(len(d2)) != i))

@@ -1,4 +1,6 @@
-"""Forces and speeds have a largest length, to the last bits: what is hardly longer is shortened, what is not stays as it is."""
+"""Forces and speeds have a largest length, to the last bits: what is hardly longer is shortened, what is not stays as
+it is.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Two runs with one file, and runs that are resumed from numbered snapshots: nothing is overwritten that somebody needs."""
+"""Two runs with one file, and runs that are resumed from numbered snapshots: nothing is overwritten that somebody
+needs.
+"""
 
 from __future__ import annotations
 

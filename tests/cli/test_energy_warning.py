@@ -1,4 +1,6 @@
-"""A run whose energy error is too large says so, on standard error and in its JSON; it is complete all the same, so it exits with 0."""
+"""A run whose energy error is too large says so, on standard error and in its JSON; it is complete all the same, so it
+exits with 0.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checkpoints of version 0.1 before files had sums: they resume to the same bits, and what is then written has sums.
 
-How data/checkpoints were made: `gravity run --bodies 8 --softening 0.05 --dt 0.01 --steps 9 --diagnostics-every 1`, `lbm run cavity --size 6
---steps 8 --no-until-steady`, `boids run --agents 8 --steps 9 --every 2`, each with --out.
+How data/checkpoints were made: `gravity run --bodies 8 --softening 0.05 --dt 0.01 --steps 9 --diagnostics-every 1`,
+`lbm run cavity --size 6 --steps 8 --no-until-steady`, `boids run --agents 8 --steps 9 --every 2`, each with --out.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
         assert datasets("parts.h5", "trajectory") == datasets("old.h5", "trajectory")
         with h5py.File("parts.h5") as file:
             assert np.asarray(file["trajectory/step"]).tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
-    # The start of such a run has the same bits on any machine; what follows has them on one like that which made the file.
+    # The start of such a run has the same bits on any machine; what follows has them on one like that which made the
+    # file.
     begun = BEGUN[product]
     assert lanewise(product, "run", *FRESH[product], "--steps", begun, "--out", "begun.h5").code == 0
     unpack(product, "old.h5")
@@ -89,7 +90,9 @@ def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
 
 @pytest.mark.filterwarnings("always::lanewise.FileWarning")
 def test_walls_that_go_on_by_another_rule_say_so(lanewise: Command) -> None:
-    """`lbm run karman --size 4 --steps 20 --out karman.h5` of the version before: links near the cylinder are cut before a quarter."""
+    """`lbm run karman --size 4 --steps 20 --out karman.h5` of the version before: links near the cylinder are cut
+    before a quarter.
+    """
     unpack("karman", "a.h5")
     outcome = lanewise("lbm", "run", "--resume", "a.h5", "--steps", 2)
     assert outcome.code == 0

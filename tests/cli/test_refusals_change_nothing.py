@@ -1,4 +1,6 @@
-"""A command that is refused, however late, leaves its folder as it was: no file or folder made, none changed or gone."""
+"""A command that is refused, however late, leaves its folder as it was: no file or folder made, none changed
+or gone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every setting of every product: a resumed run keeps it, to the last bit and the last measurement, or the command refuses it by name."""
+"""Every setting of every product: a resumed run keeps it, to the last bit and the last measurement, or the command
+refuses it by name.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,9 @@ Words = tuple[object, ...]
 class Product:
     """A command, its settings, and values that are not their defaults.
 
-    base: a short run. changed: for each setting another value, and with it what that one needs (in the place of what `base` says of the same).
-    resumable: what may be given with --resume. steps: of the whole run, and of its first part.
+    base: a short run. changed: for each setting another value, and with it what that one needs (in the place of what
+    `base` says of the same). resumable: what may be given with --resume. steps: of the whole run, and of its first
+    part.
     """
 
     name: str

@@ -22,7 +22,8 @@ def test_a_product_is_tuned(lanewise: Command, product: str, tmp_path: Path, mon
     found = outcome.last_json
     assert found["factor"] >= 1
     assert found["tried"] >= 2
-    # NVRTC may fuse other products with sums when threads have several sites: such a plan is refused, and never the best.
+    # NVRTC may fuse other products with sums when threads have several sites: such a plan is refused, and never the
+    # best.
     refused = [c for c in found["candidates"] if c["status"] == "wrong"]
     assert all("other bits than the default plan's" in c["reason"] for c in refused)
     assert found["seconds"] in [c["seconds"] for c in found["candidates"] if c["status"] == "measured"]

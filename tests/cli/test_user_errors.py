@@ -203,7 +203,9 @@ BROKEN = (
 
 
 def test_two_bodies_on_one_spot_stop_the_run(lanewise: Command) -> None:
-    """The first kick breaks both, and the forces of the new places all others, so it is the first body that is named."""
+    """The first kick breaks both, and the forces of the new places all others, so it is the first body that
+    is named.
+    """
     Path("a.csv").write_text(COLUMNS + "5,0,0,0,0,0,1\n0,0,0,0,0,0,1\n0,0,0,0,0,0,1\n")
     outcome = lanewise("gravity", "run", "--ic", "a.csv", "--steps", 3)
     assert_refused(outcome, f"step 1: body 0 {BROKEN}")
@@ -223,7 +225,9 @@ def test_softening_too_small_for_its_third_power_is_as_good_as_none(lanewise: Co
 
 
 def test_a_run_that_breaks_names_the_step_and_the_body_and_keeps_its_checkpoint(lanewise: Command) -> None:
-    """Without gravity to speak of, body 2 leaves float32 in step 4: 3.4e38 is less than the square of four times 5e18."""
+    """Without gravity to speak of, body 2 leaves float32 in step 4: 3.4e38 is less than the square of four
+    times 5e18.
+    """
     Path("a.csv").write_text(COLUMNS + "0,0,0,0,0,0,1e-30\n1,0,0,0,0,0,1e-30\n2,0,0,0,5e18,0,1e-30\n")
     outcome = lanewise("gravity", "run", "--ic", "a.csv", "--steps", 9, "--dt", 1, "--out", "a.h5")
     assert_refused(outcome, f"step 4: body 2 {BROKEN}")

@@ -1,4 +1,5 @@
-"""The corpus and gravity on a GPU: against float64 NumPy, the interpreter and themselves; and the occupancy model against the driver.
+"""The corpus and gravity on a GPU: against float64 NumPy, the interpreter and themselves; and the occupancy model
+against the driver.
 
 About 120 kernels are compiled, which is what takes the time.
 """
@@ -304,5 +305,7 @@ def test_a_gpu_that_does_not_exist() -> None:
 
 
 def test_a_plan_that_does_not_fit_leaves_the_gpu_usable() -> None:
-    """A block of 1024 threads with more registers than there are is refused by the compiler or capped by it, not launched broken."""
+    """A block of 1024 threads with more registers than there are is refused by the compiler or capped by it, not
+    launched broken.
+    """
     check(case("lennard_jones"), lw.SoAoAS(), Plan(block=1024, tile=1024, targets=4), (33,))

@@ -1,4 +1,6 @@
-"""Processes with a GPU each share a mesh: the bits of one process, by NCCL and through memory of the host, and one end of all."""
+"""Processes with a GPU each share a mesh: the bits of one process, by NCCL and through memory of the host, and one end
+of all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Two GPUs: results lie where the arguments lie, in order with the current stream, whatever device is the current one."""
+"""Two GPUs: results lie where the arguments lie, in order with the current stream, whatever device is the
+current one.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def test_naive_kernels_run_where_their_arrays_lie(cp):
 
 
 def test_what_is_read_at_once_is_there(cp):
-    """Long kernels one after the other, each read at once, on the current stream of the current device: numbers and arithmetic."""
+    """Long kernels one after the other, each read at once, on the current stream of the current device: numbers and
+    arithmetic.
+    """
     there = bodies(60_000, other(cp))
     wanted = gravity(there, there, softening2=1e-2).get()
     for _ in range(20):
@@ -250,7 +254,8 @@ def test_explanations_name_the_link(cp: Any) -> None:
 
 @contextmanager
 def without_peer_access(cp: Any) -> Iterator[None]:
-    """GPUs 0 and 1 do not reach each other: the driver forbids it, and answers so. Fails if anything allows it meanwhile.
+    """GPUs 0 and 1 do not reach each other: the driver forbids it, and answers so. Fails if anything allows it
+    meanwhile.
 
     How fast copies go then says nothing: a driver may take them over NVLink all the same, as one of NVIDIA H200 does.
     """

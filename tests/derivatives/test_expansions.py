@@ -1,4 +1,6 @@
-"""Moments, shifts and translations of far fields: exact where they are, as accurate as theory says, alike on all paths."""
+"""Moments, shifts and translations of far fields: exact where they are, as accurate as theory says, alike on
+all paths.
+"""
 
 from __future__ import annotations
 

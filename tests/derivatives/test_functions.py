@@ -1,4 +1,6 @@
-"""Gradients of typed functions, in float64, against central differences: every kernel of the corpus, every function of the language."""
+"""Gradients of typed functions, in float64, against central differences: every kernel of the corpus, every function of
+the language.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def total(f: ir.Function, names: list[str | None], arguments: dict[str, Any], he
 def made(
     kernel: Any, roles: tuple[bool, bool], mode: str
 ) -> tuple[ir.Function, ir.Function, list[str], list[str | None]]:
-    """The float64 twin of a kernel's function, its gradient with respect to all inputs, their names, and those of the cotangents."""
+    """The float64 twin of a kernel's function, its gradient with respect to all inputs, their names, and those of the
+    cotangents.
+    """
     f = widened(kernel.lowered.function)
     pair = any(p.name.startswith("target.") for p in f.parameters)
     leaves = [p.name for p in inputs(f)]
@@ -377,7 +381,9 @@ def test_loops(kernel: Any, mode: str) -> None:
 
 
 def test_a_side_that_does_not_count_adds_nothing() -> None:
-    """The inverse distance of an element from itself is infinite; it is not selected, so its derivative is not there."""
+    """The inverse distance of an element from itself is infinite; it is not selected, so its derivative is
+    not there.
+    """
 
     @lw.pairwise
     def inverse(target: corpus.DBody, source: corpus.DBody) -> lw.f64:

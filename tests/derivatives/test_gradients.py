@@ -1,4 +1,6 @@
-"""Gradients of kernels on the devices, in every layout and over every search, against the float64 twin of the function, pair by pair."""
+"""Gradients of kernels on the devices, in every layout and over every search, against the float64 twin of the function,
+pair by pair.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def element(fields: Fields, record: str, i: int) -> dict[str, Any]:
 
 
 class Oracle:
-    """The derivatives of all pairs, from the gradient of the float64 twin, which is held against differences elsewhere."""
+    """The derivatives of all pairs, from the gradient of the float64 twin, which is held against differences
+    elsewhere.
+    """
 
     def __init__(
         self, kernel: Any, targets: Fields, sources: Fields, cotangents: list[Any], values: dict[str, Any], same: bool

@@ -82,7 +82,8 @@ def test_random_functions(seed: int) -> None:
     verify_function(reverse)
     verify_function(forward)
     one, other = value(reverse, arguments), value(forward, arguments)
-    # A product with a factor that is the number 0 is dropped in reverse; forward mode multiplies it, perhaps with atan2'(0, 0).
+    # A product with a factor that is the number 0 is dropped in reverse; forward mode multiplies it, perhaps with
+    # atan2'(0, 0).
     finite = np.isfinite(one) & np.isfinite(other)
     np.testing.assert_allclose(np.array(one)[finite], np.array(other)[finite], rtol=1e-9, atol=1e-9)
 

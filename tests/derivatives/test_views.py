@@ -110,7 +110,9 @@ def test_views_within_blocks(cotangent: Any) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("device", EVERY)
 def test_one_view(device: str, layout: lw.Layout) -> None:
-    """The same part, made twice, is one array: its elements count as targets and as sources, and `lw.same` knows them."""
+    """The same part, made twice, is one array: its elements count as targets and as sources, and `lw.same`
+    knows them.
+    """
     whole = springs(device, layout)
     for a in WHOLE_BLOCKS if isinstance(layout, lw.AoSoA) else SLICES:
         check_one(whole[a], whole[a], a)
@@ -118,7 +120,9 @@ def test_one_view(device: str, layout: lw.Layout) -> None:
 
 @pytest.mark.parametrize("device", EVERY)
 def test_one_and_two_in_turns(device: str) -> None:
-    """Calls that differ only in which elements the sources are: what is remembered of one does not run for the other."""
+    """Calls that differ only in which elements the sources are: what is remembered of one does not run for
+    the other.
+    """
     whole = springs(device)
     gradient = tension.gradient(wrt=("target.position", "source.position"))
     a, b = slice(0, 8), slice(8, 16)
@@ -145,7 +149,9 @@ def check_one(targets: Any, sources: Any, a: slice) -> None:
 
 
 def of_the_nearest(a: slice, b: slice, weights: Any, k: int) -> tuple[Any, Any]:
-    """The derivatives by the positions of targets and by the scale, over the k nearest other elements, by NumPy, for a scale of 2."""
+    """The derivatives by the positions of targets and by the scale, over the k nearest other elements, by NumPy, for a
+    scale of 2.
+    """
     numbers = np.arange(N)
     position, scale = np.zeros((len(weights), 2)), 0.0
     for row, i in enumerate(numbers[a]):

@@ -1,4 +1,5 @@
-"""Generated text as golden files show it: what was made for a kernel, without what every kernel that uses a function gets alike.
+"""Generated text as golden files show it: what was made for a kernel, without what every kernel that uses a function
+gets alike.
 
 The definitions of the prelude are named in one line here; their texts are golden files of their own (test_preludes.py).
 """
@@ -30,8 +31,8 @@ def cuda_bodies(program: Program) -> str:
 
 
 def llvm_bodies(program: Program, *, fast_math: bool = False, known: str = "") -> str:
-    """LLVM's language of all kernels of a program. Functions that stand further up, or in `known`, are named in one line; of one that
-    differs from another one further up in few lines, but for its kernel's name, these are shown.
+    """LLVM's language of all kernels of a program. Functions that stand further up, or in `known`, are named in one
+    line; of one that differs from another one further up in few lines, but for its kernel's name, these are shown.
     """
     shown, functions = list[str](), dict.fromkeys(FUNCTION.findall(known), "")
     for k in program.kernels:

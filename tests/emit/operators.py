@@ -1,4 +1,6 @@
-"""Kernels that apply every operator and intrinsic of a type to awkward values: extremes, signed zeros, infinities, NaN."""
+"""Kernels that apply every operator and intrinsic of a type to awkward values: extremes, signed zeros,
+infinities, NaN.
+"""
 
 from __future__ import annotations
 

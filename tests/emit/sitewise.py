@@ -30,7 +30,9 @@ PHASES = {
 
 @cache
 def sites_of(lattice: lw.Lattice, form: str, layout: Layout, storage: str, special: str, real: str) -> Any:
-    """A small box: `special` is "faces" (walls, slip), "kinds" (also an inlet and walls in the mask) or "dense" (the same, by words)."""
+    """A small box: `special` is "faces" (walls, slip), "kinds" (also an inlet and walls in the mask) or "dense" (the
+    same, by words).
+    """
     shape = (4, 5, 6)[-lattice.dimension :]
     mask = np.zeros(shape, np.int32)
     if special != "faces":

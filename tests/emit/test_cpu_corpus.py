@@ -1,4 +1,6 @@
-"""The corpus on device="cpu", in every layout, against float64 NumPy; and against the interpreter through the public interface."""
+"""The corpus on device="cpu", in every layout, against float64 NumPy; and against the interpreter through the public
+interface.
+"""
 
 from __future__ import annotations
 

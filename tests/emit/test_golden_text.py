@@ -1,4 +1,6 @@
-"""The generated text of gravity in every layout and of its plans, read line by line; and of the kernels with branches, loops and arrays."""
+"""The generated text of gravity in every layout and of its plans, read line by line; and of the kernels with branches,
+loops and arrays.
+"""
 
 from __future__ import annotations
 

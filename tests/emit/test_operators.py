@@ -1,4 +1,6 @@
-"""Every operator and intrinsic: CPU code against the interpreter, CUDA text through the compiler; and every awkward literal."""
+"""Every operator and intrinsic: CPU code against the interpreter, CUDA text through the compiler; and every awkward
+literal.
+"""
 
 from __future__ import annotations
 

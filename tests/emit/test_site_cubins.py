@@ -113,6 +113,8 @@ EVERYTHING = [
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("lattice", LATTICES)
 def test_flow_in_every_way(lattice: str, arch: str) -> None:
-    """With as many registers as they like: the compiler spills some words to fit another block where it is not told to fit one."""
+    """With as many registers as they like: the compiler spills some words to fit another block where it is not told to
+    fit one.
+    """
     for row in EVERYTHING:
         compile_one(lattice, *row, arch, blocks=1)

@@ -1,4 +1,6 @@
-"""Integers of a type as the language defines them, on Python's unbounded numbers: the oracle of the tests of integers."""
+"""Integers of a type as the language defines them, on Python's unbounded numbers: the oracle of the tests of
+integers.
+"""
 
 from __future__ import annotations
 

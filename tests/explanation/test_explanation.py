@@ -1,4 +1,6 @@
-"""Explanations: golden texts on made-up devices, every row with a reason, the same facts as text, table, HTML and JSON."""
+"""Explanations: golden texts on made-up devices, every row with a reason, the same facts as text, table, HTML
+and JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Explanations of steps over the sites of a lattice: what they say, and that the time that they foresee is that of the bytes."""
+"""Explanations of steps over the sites of a lattice: what they say, and that the time that they foresee is that of the
+bytes.
+"""
 
 import io
 import json

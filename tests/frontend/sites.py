@@ -1,4 +1,6 @@
-"""Run a sitewise function in the ways that must agree: as ordinary Python on NumPy arrays, and lowered, in the interpreter."""
+"""Run a sitewise function in the ways that must agree: as ordinary Python on NumPy arrays, and lowered, in the
+interpreter.
+"""
 
 from __future__ import annotations
 

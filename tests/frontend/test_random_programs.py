@@ -1,7 +1,8 @@
 """Random programs of assignments, branches and loops: as ordinary Python, in the interpreter, and compiled.
 
-All float values are small multiples of 1/8 and every assignment wraps them back, so that arithmetic is exact in float32, float64 and
-with fused operations: the three ways must agree to the bit, and so must every branch that depends on them.
+All float values are small multiples of 1/8 and every assignment wraps them back, so that arithmetic is exact in
+float32, float64 and with fused operations: the three ways must agree to the bit, and so must every branch that depends
+on them.
 """
 
 from __future__ import annotations

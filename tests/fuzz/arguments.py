@@ -1,7 +1,7 @@
 """Good calls of everything public, with one or two arguments replaced by what does not belong there.
 
-A call works, or ends in an error of lanewise's own; nothing else. Python's AttributeError and IndexError are right where a field
-or a row is not there.
+A call works, or ends in an error of lanewise's own; nothing else. Python's AttributeError and IndexError are right
+where a field or a row is not there.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ def try_call(name: str, random: Random) -> tuple[str, str]:
 
 
 def call_with(name: str, chosen: Mapping[int | str, int]) -> tuple[str, str]:
-    """The outcome of a call of this name with arguments of these numbers of the pool, and a text that shows it; raises what no user
-    should see."""
+    """The outcome of a call of this name with arguments of these numbers of the pool, and a text that shows it; raises
+    what no user should see.
+    """
     function, arguments, named = {**CALLS, **SLOW}[name]()
     shown: list[str] = []
     for place, number in chosen.items():

@@ -1,13 +1,14 @@
 """The frame of the fuzzers: numbered cases that a seed makes, run in this process (quick) or in a guarded one (long).
 
-A campaign is one function of a `Case`. It draws what it needs from `case.random`, does something that must not go wrong, and returns
-the outcome as a word; what it raises is a failure. Case 17 of a seed is the same in every process, and so is the report:
+A campaign is one function of a `Case`. It draws what it needs from `case.random`, does something that must not go
+wrong, and returns the outcome as a word; what it raises is a failure. Case 17 of a seed is the same in every process,
+and so is the report:
 
     python -m pytest tests/fuzz -m fuzz                        # 10,000 cases of each campaign
     LANEWISE_FUZZ_CASE=17 python -m pytest tests/fuzz -m fuzz  # one case again
 
-Variables: LANEWISE_FUZZ_COUNT, _SEED, _SHARDS, _SECONDS (of one shard of a campaign), _CASE, and _REPORT, a file that gets one line of
-JSON a shard. `make fuzz` sets them.
+Variables: LANEWISE_FUZZ_COUNT, _SEED, _SHARDS, _SECONDS (of one shard of a campaign), _CASE, and _REPORT, a file that
+gets one line of JSON a shard. `make fuzz` sets them.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ SHARDS = _number("SHARDS", 16)
 class Case:
     """One case: where its random numbers come from, and what it leaves behind beside its outcome.
 
-    `shown` is what reproduces the case, set as soon as it is known, so that a crash loses nothing: a program, a command. `counts` are further things worth counting.
-    quick: what takes long is done in some of the cases only, for the suite.
+    `shown` is what reproduces the case, set as soon as it is known, so that a crash loses nothing: a program, a
+    command. `counts` are further things worth counting. quick: what takes long is done in some of the cases only, for
+    the suite.
     """
 
     campaign: str
@@ -151,7 +153,9 @@ class Campaign:
         return tally
 
     def long(self, shard: int, record: Callable[[str, object], None] = lambda name, value: None) -> Tally:
-        """Every case of a shard in guarded processes: crashes and hangs are failures like others, and the next case follows."""
+        """Every case of a shard in guarded processes: crashes and hangs are failures like others, and the next case
+        follows.
+        """
         count, seed, seconds = _number("COUNT", 10_000), _number("SEED", 1), _number("SECONDS", 0)
         tally = Tally(self.name, seed, shard, SHARDS)
         begin = time.perf_counter()

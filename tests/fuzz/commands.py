@@ -105,7 +105,9 @@ def forked(log: Path, *arguments: object) -> int:
 
 
 def wait(child: int, seconds: float) -> int:
-    """The exit code of a forked process, negative for a signal; one that goes on for too long is killed, and an AssertionError."""
+    """The exit code of a forked process, negative for a signal; one that goes on for too long is killed, and an
+    AssertionError.
+    """
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         number, status = os.waitpid(child, os.WNOHANG)
@@ -133,7 +135,9 @@ def state(path: Path) -> dict[str, Any]:
 
 
 def remember_programs() -> None:
-    """Keep what kernels become, for this process and those forked from it: what is compiled is not what these campaigns look at."""
+    """Keep what kernels become, for this process and those forked from it: what is compiled is not what these campaigns
+    look at.
+    """
     build: Any = support.built
     if getattr(build, "remembers", False):
         return

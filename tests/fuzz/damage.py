@@ -1,8 +1,10 @@
-"""Campaign "damage": whatever is done to a file that lanewise reads, the command ends in its form, or goes on with what the file held.
+"""Campaign "damage": whatever is done to a file that lanewise reads, the command ends in its form, or goes on with what
+the file held.
 
-A case takes a good file of some kind, damages it, and runs the command that reads it. It may end with code 2 and lines that begin with
-`error:`, or with code 0. Bytes of a checkpoint that are changed must never lead to another state: its sums are there to notice. What a
-lie in its form (a dataset of another type, a setting out of range) leads to need not be the same, but must not raise.
+A case takes a good file of some kind, damages it, and runs the command that reads it. It may end with code 2 and lines
+that begin with `error:`, or with code 0. Bytes of a checkpoint that are changed must never lead to another state: its
+sums are there to notice. What a lie in its form (a dataset of another type, a setting out of range) leads to need not
+be the same, but must not raise.
 """
 
 from __future__ import annotations
@@ -114,7 +116,9 @@ def damaged_waves(case: Case, kind: str) -> str:
 
 
 def obstacle(name: str, shape: tuple[int, ...]) -> Ended:
-    """What `--mask` and `--stl` do with a file before anything is compiled; what it raises but lanewise's own errors escapes."""
+    """What `--mask` and `--stl` do with a file before anything is compiled; what it raises but lanewise's own errors
+    escapes.
+    """
     errors = io.StringIO()
     with contextlib.redirect_stderr(errors):
         try:

@@ -1,4 +1,6 @@
-"""Random programs of every pattern, explained for a GPU that is not there: their calls lie on the host, and nothing is compiled."""
+"""Random programs of every pattern, explained for a GPU that is not there: their calls lie on the host, and nothing is
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ KIND = "cuda"
 
 
 def explained_for_a_gpu(names: Any, plan: Plan | None = None) -> Explanation:
-    """The explanation of a program's call with its default plan, or what is requested of one; raises `PlanError` for a plan that the
-    kernel refuses.
+    """The explanation of a program's call with its default plan, or what is requested of one; raises `PlanError` for a
+    plan that the kernel refuses.
     """
     return explain(subject_for_a_gpu(names, plan), resources={}, measure_resources=False)
 

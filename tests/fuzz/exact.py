@@ -1,4 +1,5 @@
-"""Devices without liberties: no fused multiply-add, no reordered sums; and an interpreter that uses the CPU's own library functions.
+"""Devices without liberties: no fused multiply-add, no reordered sums; and an interpreter that uses the CPU's own
+library functions.
 
 Then nothing is left to rounding: compiled and interpreted results have to be equal to the bit.
 """
@@ -37,7 +38,9 @@ def _strict(text: str) -> str:
 
 
 def _made_anew(reference: Any, plan: Any, device: str, begin: Any = lambda text, kernel: None) -> kept_programs.Built:
-    """A program that no disk gave: the text that is kept there for the same kernel and plan is that of a device with its liberties."""
+    """A program that no disk gave: the text that is kept there for the same kernel and plan is that of a device with
+    its liberties.
+    """
     with (
         mock.patch.object(kept_programs, "read_entry", return_value=None),
         mock.patch.object(kept_programs, "write_entry"),
@@ -62,7 +65,9 @@ def strict_cpu() -> Iterator[None]:
 
 @contextmanager
 def strict_gpu() -> Iterator[None]:
-    """The same for kernels on a GPU. The texts differ by a remark, so that the cache does not take them for the others."""
+    """The same for kernels on a GPU. The texts differ by a remark, so that the cache does not take them for
+    the others.
+    """
     asked = nvrtc.options
     with (
         mock.patch.object(nvrtc, "options", lambda *a: [*asked(*a), "--fmad=false"]),

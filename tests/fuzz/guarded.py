@@ -1,8 +1,10 @@
-"""A process that answers questions one after the other, and may crash or hang: then the caller learns it and a new one starts.
+"""A process that answers questions one after the other, and may crash or hang: then the caller learns it and a new one
+starts.
 
-The module that runs in it calls `serve(answer)`. Questions and answers are JSON, one line each, through pipes of their own: what the
-process prints goes to a file, and what it works on (`keep`) to another one. Both are part of the message about a crash: the end of what
-was printed before it, and where Python stood. Of a process that hangs the message says what each of its threads waits for, too.
+The module that runs in it calls `serve(answer)`. Questions and answers are JSON, one line each, through pipes of their
+own: what the process prints goes to a file, and what it works on (`keep`) to another one. Both are part of the message
+about a crash: the end of what was printed before it, and where Python stood. Of a process that hangs the message says
+what each of its threads waits for, too.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class GuardedError(Exception):
 
 
 class Guarded:
-    """A guarded process, started when it is first asked; `with` ends it. It has a compile cache of its own, thrown away at its end."""
+    """A guarded process, started when it is first asked; `with` ends it. It has a compile cache of its own, thrown away
+    at its end.
+    """
 
     def __init__(self, module: str, arguments: tuple[str, ...] = (), *, memory: int = 0) -> None:
         self._command = (module, *arguments)
@@ -155,8 +159,8 @@ class Guarded:
 
 
 def _waits(pid: int) -> str:
-    """What each thread of a process and of its children does, as Linux tells: its name, its state, seconds of a core, and the function of
-    the kernel that it sleeps in.
+    """What each thread of a process and of its children does, as Linux tells: its name, its state, seconds of a core,
+    and the function of the kernel that it sleeps in.
     """
     lines: list[str] = []
     for task in sorted(Path("/proc").glob("[0-9]*/task/[0-9]*")):

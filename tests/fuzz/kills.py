@@ -1,8 +1,9 @@
-"""Campaign "kills": a run that is killed, interrupted or ended at random moments, again and again, ends as if nothing had happened.
+"""Campaign "kills": a run that is killed, interrupted or ended at random moments, again and again, ends as if nothing
+had happened.
 
-The command runs in forked processes, which have all kernels already. Between two kills the checkpoint is resumed, or, where there is none
-yet, the run begun anew; the last part runs to the end. Then every dataset, the measurements beside it and the clock have the bits of an
-undisturbed run, and no claim and no temporary file is left.
+The command runs in forked processes, which have all kernels already. Between two kills the checkpoint is resumed, or,
+where there is none yet, the run begun anew; the last part runs to the end. Then every dataset, the measurements beside
+it and the clock have the bits of an undisturbed run, and no claim and no temporary file is left.
 """
 
 from __future__ import annotations
@@ -93,7 +94,9 @@ def prepare(product: str) -> None:
 
 
 def is_complete(product: str) -> bool:
-    """Whether the checkpoint is of the last step; of a search, whether its list is there and its checkpoints are gone."""
+    """Whether the checkpoint is of the last step; of a search, whether its list is there and its checkpoints
+    are gone.
+    """
     import h5py
 
     if product == "waves":
@@ -116,7 +119,9 @@ def ended(product: str) -> dict[str, Any]:
 
 @functools.cache
 def undisturbed(product: str) -> tuple[dict[str, Any], float]:
-    """What is left by a run that nobody kills, and the seconds that it takes. It is run here first: the kernels stay for those that are forked."""
+    """What is left by a run that nobody kills, and the seconds that it takes. It is run here first: the kernels stay
+    for those that are forked.
+    """
     remember_programs()
     with tempfile.TemporaryDirectory(prefix="lanewise-fuzz-", dir=SCRATCH) as place, folder(Path(place)):
         prepare(product)

@@ -1,6 +1,7 @@
 """Programs whose helpers are given literals: Python's numbers, which take the types of what they meet.
 
-What a helper makes of literals alone has a type of its own: i64 where i32 cannot hold it, so that the program that meant an i32 is refused.
+What a helper makes of literals alone has a type of its own: i64 where i32 cannot hold it, so that the program that
+meant an i32 is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def with_types(text: str) -> str | None:
 
 
 def refused_for_literals(text: str, error: CompileError, file: str) -> bool:
-    """Whether a program is refused for a literal that is, or has become, one that no type or not the wanted type holds."""
+    """Whether a program is refused for a literal that is, or has become, one that no type or not the wanted
+    type holds.
+    """
     if "does not fit" in error.message:  # a literal that meets a literal becomes one that no type holds
         return True
     wider = error.found.startswith("a value of type i64") and error.wanted.startswith("a value of type ")

@@ -2,8 +2,9 @@
 
     LANEWISE_FUZZ_FINDINGS=folder python -m tests.fuzz.many --count 4000 --processes 16 --seconds 440
 
-Programs are given to the patterns in turn. What fails is written into the folder, one file each, which runs by itself; the summary goes
-to standard output. A campaign that took too long goes on with `--first` and the number of programs that ran. Ends with 1 where something failed, or where fewer programs ran than were requested.
+Programs are given to the patterns in turn. What fails is written into the folder, one file each, which runs by itself;
+the summary goes to standard output. A campaign that took too long goes on with `--first` and the number of programs
+that ran. Ends with 1 where something failed, or where fewer programs ran than were requested.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def main() -> int:
 
 
 class _Processes:
-    """One guarded process for whatever campaign comes, replaced after so many programs: compiled kernels stay in memory."""
+    """One guarded process for whatever campaign comes, replaced after so many programs: compiled kernels stay in
+    memory.
+    """
 
     def __init__(self) -> None:
         self._process, self._cases = CAMPAIGNS[0].process(), Counter[str]()

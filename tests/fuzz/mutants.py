@@ -1,7 +1,9 @@
-"""Campaign "mutants": kernels of the corpus, the examples and the documents, broken. What comes out is an error in its form, or a kernel.
+"""Campaign "mutants": kernels of the corpus, the examples and the documents, broken. What comes out is an error in its
+form, or a kernel.
 
-Allowed: Python's own errors where the text is defined; lanewise's errors, those of kernels with a place inside the text; or a kernel that
-is accepted, whose generated texts are then correct Python and, for a share of them, give what the interpreter gives.
+Allowed: Python's own errors where the text is defined; lanewise's errors, those of kernels with a place inside the
+text; or a kernel that is accepted, whose generated texts are then correct Python and, for a share of them, give what
+the interpreter gives.
 """
 
 from __future__ import annotations
@@ -148,7 +150,9 @@ FIELDS = (
 
 
 def mutate(rng: Random, text: str, pool: tuple[str, ...]) -> str:
-    """A broken text, in five of six cases one that Python itself can read: what it cannot is not lanewise's to refuse."""
+    """A broken text, in five of six cases one that Python itself can read: what it cannot is not lanewise's
+    to refuse.
+    """
     readable = rng.random() < 0.85
     for _ in range(8):
         broken = _changed(rng, text, pool)
@@ -437,7 +441,9 @@ def body(case: Case) -> str:
 
 
 def _own(error: Exception, frames: traceback.StackSummary) -> bool:
-    """A name that the package does not have, or a function of the language that the broken text calls in ordinary Python."""
+    """A name that the package does not have, or a function of the language that the broken text calls in ordinary
+    Python.
+    """
     asked = isinstance(error, AttributeError) and frames[-1].name in ("__getattr__", "find")
     return asked or all(Path(f.filename).name in ORDINARY for f in frames if f.filename.startswith(PACKAGE))
 

@@ -1,11 +1,12 @@
 """Random programs as a user would write them: source text of records, helpers and one kernel, valid by construction.
 
-Every expression is made for a wanted type. In a *plain* program operands have one type and are converted by name; those mean the same as
-ordinary Python on NumPy scalars, to the bit. The others mix types as far as the language promotes them.
+Every expression is made for a wanted type. In a *plain* program operands have one type and are converted by name; those
+mean the same as ordinary Python on NumPy scalars, to the bit. The others mix types as far as the language promotes
+them.
 
-In an *exact* program no float is ever rounded, or what is rounded decides nothing: floats are small multiples of 1/4, products have few
-factors, and what a root, a quotient or a library function gives is cut to such a multiple by `tame`, far from where it would jump. Then
-sums in any order, fused operations and other libraries change no bit.
+In an *exact* program no float is ever rounded, or what is rounded decides nothing: floats are small multiples of 1/4,
+products have few factors, and what a root, a quotient or a library function gives is cut to such a multiple by `tame`,
+far from where it would jump. Then sums in any order, fused operations and other libraries change no bit.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ LIBRARY = {
 class Traits:
     """What a program may hold.
 
-    pattern: "elementwise" or "pairwise". plain: no mixed types. library: functions whose last digits depend on the device. vectors:
-    besides scalars. exact: see above. strict: without functions of floats that NaN or rounding makes depend on the device (min, max, clamp, fma). quantised: the floats that pairs contribute are small multiples of 1/8, so that every order of adding them is exact.
+    pattern: "elementwise" or "pairwise". plain: no mixed types. library: functions whose last digits depend on the
+    device. vectors: besides scalars. exact: see above. strict: without functions of floats that NaN or rounding makes
+    depend on the device (min, max, clamp, fma). quantised: the floats that pairs contribute are small multiples of 1/8,
+    so that every order of adding them is exact.
     """
 
     pattern: str = "elementwise"
@@ -55,7 +58,9 @@ class Traits:
 
 @dataclass(frozen=True)
 class Program:
-    """The text, what its first (and its source) record holds, and its values: one for all, or arrays of one an element."""
+    """The text, what its first (and its source) record holds, and its values: one for all, or arrays of one
+    an element.
+    """
 
     text: str
     traits: Traits
@@ -247,7 +252,9 @@ class Writer:
         return self.tamed(result, f"{name}({', '.join(self.given(b, k, depth - 2) for k in kinds)})")
 
     def given(self, b: Block, kind: t.ValueType, depth: int) -> str:
-        """An argument of a helper: an expression, or a number, with which the compiler makes a form of the helper that has no such parameter."""
+        """An argument of a helper: an expression, or a number, with which the compiler makes a form of the helper that
+        has no such parameter.
+        """
         if self.traits.exact and isinstance(kind, t.Scalar) and kind in LITERALS and self.chance(0.2):
             return LITERALS[kind](self.number(kind))
         return self.expression(b, kind, depth)
@@ -333,7 +340,9 @@ class Writer:
 
     @staticmethod
     def no_literal(b: Block, text: str, kind: t.Scalar) -> str:
-        """A divisor, or the count of a shift. What a helper makes of literal arguments is a literal, too: a zero would be refused."""
+        """A divisor, or the count of a shift. What a helper makes of literal arguments is a literal, too: a zero would
+        be refused.
+        """
         return f"{NAMES[kind]}({text})" if b.helper else text
 
     def whole(self, b: Block, kind: t.Scalar, depth: int) -> str:
@@ -609,7 +618,9 @@ def _resulting(w: Writer) -> t.ValueType:
 
 
 def _central(rng: Random, traits: Traits) -> Program:
-    """A force along the line between two bodies, as symmetrical as physics: of small multiples of 1/8, so that every sum is exact."""
+    """A force along the line between two bodies, as symmetrical as physics: of small multiples of 1/8, so that every
+    sum is exact.
+    """
     vector = rng.choice([v for v in VECTORS if v.element.is_float and v.length < 4])
     mass = rng.choice((vector.element, t.F32, t.I32))
     fields: dict[str, t.ValueType] = {"f0": vector, "f1": mass}

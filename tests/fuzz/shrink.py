@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 
 
 def shrunk(text: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
-    """The smallest text found within the time that `fails` says true of. What does not compile does not fail in the same way."""
+    """The smallest text found within the time that `fails` says true of. What does not compile does not fail in the
+    same way.
+    """
     until = time.monotonic() + seconds
     smaller = True
     while smaller:

@@ -20,7 +20,9 @@ ONE_ROUNDING = {"f32": 2.0**-24, "f64": 2.0**-54}  # the square of the 1 + x bel
 
 
 def _called(kind: str, device: str = "cpu") -> float:
-    """The program anew, as a campaign that judges a difference has it: a * a - (1 + 2 x), of which rounding leaves nothing."""
+    """The program anew, as a campaign that judges a difference has it: a * a - (1 + 2 x), of which rounding leaves
+    nothing.
+    """
     x = ONE_ROUNDING[kind] ** 0.5
     a, c = (np.array([v], kind.replace("f", "float")) for v in (1 + x, -(1 + 2 * x)))
     with executed(TEXT.format(kind), "fuzz_exact.py") as names:

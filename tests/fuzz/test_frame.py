@@ -1,4 +1,6 @@
-"""The frame itself: cases repeat, failures say how to see them again, crashes and hangs end one case and not the campaign."""
+"""The frame itself: cases repeat, failures say how to see them again, crashes and hangs end one case and not the
+campaign.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.fuzz.guarded import Guarded, GuardedError
 
 
 def body(case: Case) -> str:
-    """Numbers decide what happens: 3 raises, 5 crashes, 7 hangs, with libraries loaded whose names say nothing of it."""
+    """Numbers decide what happens: 3 raises, 5 crashes, 7 hangs, with libraries loaded whose names say
+    nothing of it.
+    """
     case.shown = f"program {case.random.randrange(1000)}"
     case.counts["seen"] += 1
     match case.number:

@@ -19,7 +19,8 @@ from tests.fuzz.texts import executed
 from tests.fuzz.trial import Subjects
 
 BY_NAME = {p.name: p for p in PATTERNS}
-# A thread may leave early, go over a window where it is not at an edge, and read columns, whose tiles are then without a loop.
+# A thread may leave early, go over a window where it is not at an edge, and read columns, whose tiles are then without
+# a loop.
 KERNEL = """
 @lw.threadwise
 def kernel(z: lw.index, y: lw.index, x: lw.index, t: lw.Array1[lw.f32], a: lw.Array2[lw.f32],
@@ -98,7 +99,9 @@ def arguments(device):
 
 @pytest.mark.parametrize("depth", [1, *(pytest.param(d, marks=pytest.mark.slow) for d in (8, 12, 16, 24, 32))])
 def test_suggestions_of_long_functions_build(depth: int) -> None:
-    """What a plan writes out grows with the function, by more than the points of a thread where loops over tiles are written out."""
+    """What a plan writes out grows with the function, by more than the points of a thread where loops over tiles are
+    written out.
+    """
     term = "a[y, k] * b[k, x]"
     for _ in range(depth):
         term = f"tame({term})"

@@ -1,4 +1,6 @@
-"""Random programs of every pattern: the same bits from the interpreter, the CPU, the kernels for a GPU, and ordinary Python."""
+"""Random programs of every pattern: the same bits from the interpreter, the CPU, the kernels for a GPU, and ordinary
+Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Campaign "threads": calls from many threads and from forked children give the bits of one call alone, or lanewise's own error.
+"""Campaign "threads": calls from many threads and from forked children give the bits of one call alone, or lanewise's
+own error.
 
 It runs in a guarded process: what goes wrong with threads is a crash or a hang as often as a wrong number.
 """

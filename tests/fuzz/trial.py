@@ -1,7 +1,7 @@
 """One random program of any pattern, in every way that it can be run: the same bits from all of them.
 
-The programs are exact (see `programs`), so neither plans nor devices have anything to round: but for the signs of zeros every bit is
-compared. What a program expects of itself (`expected()`) comes from ordinary Python or NumPy.
+The programs are exact (see `programs`), so neither plans nor devices have anything to round: but for the signs of zeros
+every bit is compared. What a program expects of itself (`expected()`) comes from ordinary Python or NumPy.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class Trial:
         try:
             expected = self._quietly(names.expected)
         except OverflowError as error:
-            # A variable that only literals set is as wide as they are; NumPy gives it the type of what it meets, or refuses.
+            # A variable that only literals set is as wide as they are; NumPy gives it the type of what it meets, or
+            # refuses.
             if "Python integer" not in str(error):
                 raise
             self.case.counts["way expected, refused by NumPy"] += 1
@@ -271,7 +272,9 @@ def draw_wish(rng: Random, kind: str, pattern: IrPattern) -> Plan:
 
 
 def fewer(rng: Random, plan: Plan) -> Iterator[Plan]:
-    """A plan, then the same with one decision less, until none is left: what a kernel refuses is one of them, mostly."""
+    """A plan, then the same with one decision less, until none is left: what a kernel refuses is one of them,
+    mostly.
+    """
     changes = {n: v for n, v in plan.as_dict().items() if v is not None}
     while changes:
         yield Plan(**changes)
@@ -283,7 +286,9 @@ def fewer(rng: Random, plan: Plan) -> Iterator[Plan]:
 
 @dataclass
 class Subjects:
-    """The kernel of a program as a GPU would get it: its reference kernel with indices of 32 bits, and the memory of a call."""
+    """The kernel of a program as a GPU would get it: its reference kernel with indices of 32 bits, and the memory of a
+    call.
+    """
 
     names: Any
     reference: ir.Kernel

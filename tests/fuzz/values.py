@@ -1,4 +1,6 @@
-"""Values that kernels stumble over: limits of types, zeros of both signs, what is no number, denormals; and small ones."""
+"""Values that kernels stumble over: limits of types, zeros of both signs, what is no number, denormals; and
+small ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Small files of the search for gravitational waves, for the campaigns that kill and damage, and the commands that read them."""
+"""Small files of the search for gravitational waves, for the campaigns that kill and damage, and the commands that read
+them.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def results(kind: str) -> bytes:
 
 
 def lie(path: Path, random: Random, change: Any) -> str:
-    """Something in a checkpoint that its writer never wrote, with a sum that is right; change: of values, which says how."""
+    """Something in a checkpoint that its writer never wrote, with a sum that is right; change: of values, which says
+    how.
+    """
     values = json.loads(path.read_text())
     values.pop("sha256")
     how = change(values, random)

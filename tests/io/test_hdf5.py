@@ -1,4 +1,6 @@
-"""HDF5 files of ours: a damaged byte is noticed, other files are never read, and a full disk is an error and not a crash."""
+"""HDF5 files of ours: a damaged byte is noticed, other files are never read, and a full disk is an error and not a
+crash.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Files and folders whose names have marks of patterns in them: they stand for themselves, wherever the package looks for files."""
+"""Files and folders whose names have marks of patterns in them: they stand for themselves, wherever the package looks
+for files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No damage of a file of lanewise is read as other numbers, whatever it is: bits, bytes, words, sectors, stuck, swapped or cut off."""
+"""No damage of a file of lanewise is read as other numbers, whatever it is: bits, bytes, words, sectors, stuck, swapped
+or cut off.
+"""
 
 from __future__ import annotations
 
@@ -255,7 +257,9 @@ TEXTS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
 @pytest.mark.parametrize("every", [31, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", TEXTS)
 def test_no_flipped_bit_of_a_search_is_read_as_other_numbers(kind: str, every: int, tmp_path: Path) -> None:
-    """Every bit of the file (quick: of each 31), every pair of bytes as words of zeros and of ones, and what is cut off."""
+    """Every bit of the file (quick: of each 31), every pair of bytes as words of zeros and of ones, and what is cut
+    off.
+    """
     write, read = TEXTS[kind]
     path = write(tmp_path)
     whole, good = path.read_bytes(), read(tmp_path)

@@ -1,4 +1,6 @@
-"""The interpreter: what every node means, and that it finds out-of-bounds accesses and threads that part at a barrier."""
+"""The interpreter: what every node means, and that it finds out-of-bounds accesses and threads that part at a
+barrier.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ COMPARISONS, WHOLE_ALONE = ("==", "!=", "<", "<=", ">", ">="), ("&", "|", "^", "
 
 
 def special(kind: Scalar) -> np.ndarray:
-    """Where operators differ if they differ at all: ends of the range, zeros of both signs, what is no number, wide shifts."""
+    """Where operators differ if they differ at all: ends of the range, zeros of both signs, what is no number, wide
+    shifts.
+    """
     if kind in (F32, F64):
         limits = np.finfo(kind.dtype)
         values = [

@@ -365,7 +365,9 @@ def test_races_with_checks(device: str) -> None:
 
 
 def test_bound_calls_of_threads_refuse_alike() -> None:
-    """A call that several threads share: those that come while a position is spoilt are refused, and the others are right."""
+    """A call that several threads share: those that come while a position is spoilt are refused, and the others are
+    right.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     bodies = things(8)

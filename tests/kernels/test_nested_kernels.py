@@ -1,4 +1,6 @@
-"""Kernels over records within records: the generated code, names apart, and the bits of those over fields spelled out."""
+"""Kernels over records within records: the generated code, names apart, and the bits of those over fields
+spelled out.
+"""
 
 from __future__ import annotations
 

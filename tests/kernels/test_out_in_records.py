@@ -1,4 +1,6 @@
-"""`out=` in the memory of the records of a call: taken where no element reads what another one's result overwrites, refused where one might."""
+"""`out=` in the memory of the records of a call: taken where no element reads what another one's result overwrites,
+refused where one might.
+"""
 
 from __future__ import annotations
 

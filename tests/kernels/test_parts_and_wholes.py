@@ -1,4 +1,6 @@
-"""Parts of one array as targets and as sources: a call over parts gives the rows of the call over the whole, also with `lw.same`."""
+"""Parts of one array as targets and as sources: a call over parts gives the rows of the call over the whole, also with
+`lw.same`.
+"""
 
 from __future__ import annotations
 
@@ -285,7 +287,9 @@ def test_two_sides_have_the_same_elements(search: str) -> None:
 
 
 def test_memory_of_others() -> None:
-    """Arrays that lie in memory of somebody else may have elements in common, whichever array was made of which part."""
+    """Arrays that lie in memory of somebody else may have elements in common, whichever array was made of
+    which part.
+    """
     bytes_of = np.zeros(COUNT * Body.dtype.itemsize + 64, np.uint8)
     begin = -bytes_of.ctypes.data % 16
     memory = bytes_of[begin:][: COUNT * Body.dtype.itemsize].view(Body.dtype)

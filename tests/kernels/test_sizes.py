@@ -1,4 +1,5 @@
-"""A size is a number of a launch: calls of any size are of one kind, with the bits of bound calls, and cost about the same.
+"""A size is a number of a launch: calls of any size are of one kind, with the bits of bound calls, and cost about the
+same.
 
 What they cost is counted in Python functions that are called, not in seconds.
 """
@@ -396,7 +397,9 @@ COSTS = {"moved": (27, 48, 100), "energies": (27, 46, 130), "pairs": (28, 67, 14
 
 @pytest.mark.parametrize("name", COSTS)
 def test_a_call_costs_so_many_functions(name: str) -> None:
-    """(The very same call, also in turn with others; one of a size that was there before, with other arrays; one of a size that was never there.)"""
+    """(The very same call, also in turn with others; one of a size that was there before, with other arrays; one of a
+    size that was never there.)
+    """
     again, before, never = COSTS[name]
     kernel = {"moved": drift, "energies": energy, "pairs": pull, "arrays": axpy}[name]
     fresh = type(kernel)(kernel.python)

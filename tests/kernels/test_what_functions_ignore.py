@@ -1,4 +1,6 @@
-"""Functions that ignore parameters, return constants or use only uniform values: in every pattern, layout and width of lanes."""
+"""Functions that ignore parameters, return constants or use only uniform values: in every pattern, layout and width of
+lanes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ RESULTS = {
     "lw.f32": "lw.f32({0})", "lw.f64": "lw.f64({0})", "lw.i32": "lw.i32({0})", "lw.vec2": "lw.vec2(lw.f32({0}))",
     "tuple[lw.f32, lw.i32]": "(lw.f32({0}), lw.i32({0}))",
 }  # fmt: skip
-# What a function uses: none of its parameters, the uniform one, one element or the other. Each with what it is for elements i and j.
+# What a function uses: none of its parameters, the uniform one, one element or the other. Each with what it is for
+# elements i and j.
 USES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "2": lambda c, i, j: 2,
     "c": lambda c, i, j: c,

@@ -1,4 +1,6 @@
-"""The ladder of flocks: every search is checked against float64 and compared; what cannot run says why, and ends nothing."""
+"""The ladder of flocks: every search is checked against float64 and compared; what cannot run says why, and ends
+nothing.
+"""
 
 from __future__ import annotations
 

@@ -143,7 +143,9 @@ def test_wrong_maps_have_no_time() -> None:
 
 
 def test_idle_threads_are_those_without_a_cell() -> None:
-    """The thesis: 161 frequencies, a thread each; a block of 32 leaves 31 idle, two lists of detectors beside each other none."""
+    """The thesis: 161 frequencies, a thread each; a block of 32 leaves 31 idle, two lists of detectors beside each
+    other none.
+    """
     thread = (32, 1, 1)
     assert idle_threads({}, thread, 161) == {}  # of a CPU
     assert idle_threads({"blocks": 6.0}, thread, 161) == {"threads": 192, "idle_threads": 31}

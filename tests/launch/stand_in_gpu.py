@@ -1,6 +1,8 @@
-"""A GPU that is none: memory of the host behind CuPy's names, kernels that NVRTC compiles and nobody runs, launches that are written down.
+"""A GPU that is none: memory of the host behind CuPy's names, kernels that NVRTC compiles and nobody runs, launches
+that are written down.
 
-For what the host does of a call: what it accepts, refuses, launches and gives back. What kernels compute is not looked at.
+For what the host does of a call: what it accepts, refuses, launches and gives back. What kernels compute is not looked
+at.
 """
 
 from __future__ import annotations
@@ -158,7 +160,9 @@ class Module:
 
 @dataclass
 class Launches:
-    """What was put on the device since anybody asked: names of kernels, "graph" for a capture, "replay" for its launch."""
+    """What was put on the device since anybody asked: names of kernels, "graph" for a capture, "replay" for
+    its launch.
+    """
 
     names: list[str] = field(default_factory=list[str])
 

@@ -1,4 +1,6 @@
-"""What the host does of calls on a GPU, shown without one: what it launches, how often it captures graphs, what it gives back and refuses."""
+"""What the host does of calls on a GPU, shown without one: what it launches, how often it captures graphs, what it
+gives back and refuses.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +184,9 @@ def test_single_steps_replay_what_was_captured(gpu: Launches) -> None:
 
 
 def test_sizes_are_numbers_of_a_launch(gpu: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Grids, counts and places follow from sizes; partial sums of all sizes lie in one memory, which grows by a quarter at least."""
+    """Grids, counts and places follow from sizes; partial sums of all sizes lie in one memory, which grows by a quarter
+    at least.
+    """
 
     @lw.pairwise
     def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:

@@ -1,7 +1,7 @@
 """What a call runs follows from its own arguments and plan: never from the calls before it.
 
-Caps of registers are lifted where a compiler would spill, but not where they were requested. A stand-in for a GPU, whose compiler
-spills wherever there is a cap, says so without one.
+Caps of registers are lifted where a compiler would spill, but not where they were requested. A stand-in for a GPU,
+whose compiler spills wherever there is a cap, says so without one.
 """
 
 from __future__ import annotations

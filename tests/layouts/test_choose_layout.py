@@ -1,4 +1,6 @@
-"""choose_layout: the model against measured figures, hot and cold groups, answers for common kernels, and what is refused."""
+"""choose_layout: the model against measured figures, hot and cold groups, answers for common kernels, and what is
+refused.
+"""
 
 from __future__ import annotations
 

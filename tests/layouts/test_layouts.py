@@ -79,7 +79,9 @@ def test_every_arrangement_of_a_view_is_proven(record: Record, layout: Layout, s
 
 
 def test_no_vector_load_leaves_the_last_element_of_a_view() -> None:
-    """Blocks of 24 bytes may be read in pieces of 8, the 12 of an element's own may not: the second piece ends behind them."""
+    """Blocks of 24 bytes may be read in pieces of 8, the 12 of an element's own may not: the second piece ends behind
+    them.
+    """
     leaves = Record("Three", tuple(Field(n, t.F32) for n in "abc")).leaves
     arrangement = strided(lw.AoS(), 2).arrange(leaves)
     assert [arrangement.lanes(s) for s in arrangement.slots] == [1, 1, 1]
@@ -159,7 +161,9 @@ def test_names() -> None:
 
 @given(record=RECORDS, layout=st.sampled_from(ALL), records=st.sampled_from([1, 2, 3, 4, 8]), group=st.integers(0, 20))
 def test_what_lies_beside_is_one_aligned_piece(record: Record, layout: Layout, records: int, group: int) -> None:
-    """A leaf of neighbouring records as one vector: next to each other, at a multiple of its size, for any group of them."""
+    """A leaf of neighbouring records as one vector: next to each other, at a multiple of its size, for any group of
+    them.
+    """
     arrangement = layout.arrange(record.leaves)
     for slot in (s for s in arrangement.slots if arrangement.lies_beside(s, records)):
         size = slot.type.size

@@ -60,7 +60,9 @@ def boxes(
     most: int = 6,
     block: int = 1,
 ) -> st.SearchStrategy[Box]:
-    """Small boxes of up to `most` sites an axis, along x of as many blocks of sites, with at least one site that is no wall."""
+    """Small boxes of up to `most` sites an axis, along x of as many blocks of sites, with at least one site that is no
+    wall.
+    """
 
     @st.composite
     def draw_box(draw: st.DrawFn) -> Box:

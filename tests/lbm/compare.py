@@ -1,4 +1,6 @@
-"""One comparison for all devices, layouts, streaming forms and types of storage: `lw.sitewise` against the reference."""
+"""One comparison for all devices, layouts, streaming forms and types of storage: `lw.sitewise` against the
+reference.
+"""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ EDGE = str | tuple[str, str]
 class Links:
     """All links of a box with N sites (x fastest), arrays of shape (Q, N).
 
-    `site`, `leaf`: which departing population arrives. `wall`: `OPEN`, the number of the wall kind that the link meets, or
-    `REST`. `still`: the wall that is met does not move there, since the link passes by a wall that moves otherwise.
+    `site`, `leaf`: which departing population arrives. `wall`: `OPEN`, the number of the wall kind that the link meets,
+    or `REST`. `still`: the wall that is met does not move there, since the link passes by a wall that moves otherwise.
     """
 
     site: Index
@@ -65,7 +65,9 @@ def make_links(
     walls: Mapping[str, int],
     motion: Mapping[int, tuple[float, ...]] | None = None,
 ) -> Links:
-    """Follow every link of a box backwards. `walls` gives the number of every wall kind by its name, `motion` velocities by number."""
+    """Follow every link of a box backwards. `walls` gives the number of every wall kind by its name, `motion`
+    velocities by number.
+    """
     rows = [_links_of(e, velocities, shape, mask, edges, walls) for e in velocities]
     site, leaf, wall = (np.stack(columns) for columns in zip(*rows, strict=True))
     still = np.zeros(wall.shape, np.bool_)
@@ -89,7 +91,9 @@ def _links_of(
     edges: Mapping[str, EDGE],
     walls: Mapping[str, int],
 ) -> tuple[Index, Index, Index]:
-    """Of one direction. `velocities` are left out for a direction that the lattice may not have: then the leaves mean nothing."""
+    """Of one direction. `velocities` are left out for a direction that the lattice may not have: then the leaves mean
+    nothing.
+    """
     dimensions = len(e)
     here = [c.ravel() for c in reversed(np.indices(shape))]  # coordinates of all sites in the order x, y, z
     sizes = list(reversed(shape))

@@ -40,9 +40,9 @@ class Wall:
 class Reference:
     """A box of sites. `kinds` gives an operator or a `Wall` for every number in `mask` (0 where there is none).
 
-    `storage` rounds populations each time that they depart, as memory of that type does. Shapes are (ny, nx) or
-    (nz, ny, nx); edges are "periodic", "slip" or the name of a wall kind, or (low, high), by axis. `fractions`, (Q, *shape): where
-    walls cut the links on which populations arrive, counted from the site, NaN for half-way.
+    `storage` rounds populations each time that they depart, as memory of that type does. Shapes are (ny, nx) or (nz,
+    ny, nx); edges are "periodic", "slip" or the name of a wall kind, or (low, high), by axis. `fractions`, (Q, *shape):
+    where walls cut the links on which populations arrive, counted from the site, NaN for half-way.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""`lw.sitewise` against the NumPy reference: one body for all devices, streaming forms, layouts and types of storage."""
+"""`lw.sitewise` against the NumPy reference: one body for all devices, streaming forms, layouts and types of
+storage.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ def reference(box: Box, velocities: dict[int, tuple[float, ...]]) -> Reference:
 
 
 def parts(box: Box, flow: Reference) -> np.ndarray[Any, Any]:
-    """(*shape): a label for every part of the fluid, those of the sites that anything from one of them may come to; 0 in walls."""
+    """(*shape): a label for every part of the fluid, those of the sites that anything from one of them may come to; 0
+    in walls.
+    """
     labels = np.where(flow.fluid, np.arange(1, flow.fluid.size + 1).reshape(box.shape), 0)
     while True:
         before, kept = labels.copy(), flow.f
@@ -59,7 +61,9 @@ def parts(box: Box, flow: Reference) -> np.ndarray[Any, Any]:
 
 
 def check_reference(box: Box, velocities: dict[int, tuple[float, ...]]) -> None:
-    """In the independent solver the mass of every part of the box stays, or it changes in a step by what the refusal says."""
+    """In the independent solver the mass of every part of the box stays, or it changes in a step by what the refusal
+    says.
+    """
     flow = reference(box, velocities)
     labels = parts(box, reference(box, dict.fromkeys(velocities, (0.0,) * box.lattice.dimension)))
     apart = [labels == n for n in np.unique(labels[labels > 0])]
@@ -139,7 +143,9 @@ def test_a_solid_corner_below_a_lid_keeps_the_mass() -> None:
 
 @pytest.mark.parametrize("lattice", ["D3Q19", "D3Q27"])
 def test_a_solid_below_the_edge_where_a_lid_meets_itself_keeps_the_mass(lattice: str) -> None:
-    """A link through two faces of one moving wall passes by what stands beside both: mirrored it meets an end's wall."""
+    """A link through two faces of one moving wall passes by what stands beside both: mirrored it meets an
+    end's wall.
+    """
     mask = np.zeros((4, 4, 6), np.int32)
     mask[-1, 1, 1] = mask[1, -1, 3] = 1
     mask[-1, -1, 4:] = 1

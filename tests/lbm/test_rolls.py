@@ -117,7 +117,9 @@ SCENES: dict[str, Scene] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_a_flow_is_the_same_wherever_its_body_is_rolled_to(name: str) -> None:
-    """By any vector, within the box and beyond it by less than a period. Where no surface is known by numbers, bits are requested."""
+    """By any vector, within the box and beyond it by less than a period. Where no surface is known by numbers, bits are
+    requested.
+    """
     flows: list[tuple[int, Any, Any]] = []
     dimension = 2 if name in ("disc", "distance", "periodic distance", "mask") else 3
     sizes = (SHAPE if dimension == 2 else BOX)[::-1]

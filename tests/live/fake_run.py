@@ -1,4 +1,6 @@
-"""A small run that the page can watch: it speaks the protocol of `lanewise.live.protocol`, and keeps what the page said."""
+"""A small run that the page can watch: it speaks the protocol of `lanewise.live.protocol`, and keeps what the page
+said.
+"""
 
 from __future__ import annotations
 

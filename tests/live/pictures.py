@@ -1,4 +1,6 @@
-"""The pictures of docs/view.md: `python -m tests.live.pictures [NAME ...]` runs every product with `--view` and looks at it."""
+"""The pictures of docs/view.md: `python -m tests.live.pictures [NAME ...]` runs every product with `--view` and looks
+at it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random loops beside plain calls: any calls in any order and rhythm, however runs are cut, looked at, interrupted by errors, set and shared."""
+"""Random loops beside plain calls: any calls in any order and rhythm, however runs are cut, looked at, interrupted by
+errors, set and shared.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rank 0 is at its end, and waits for rank 1, which is over for all that rank 0 can see of it: no launcher ends anybody here."""
+"""Rank 0 is at its end, and waits for rank 1, which is over for all that rank 0 can see of it: no launcher ends anybody
+here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What explanations say of the deviations of predictions is what the zoo's report has, and it is said of such kernels alone."""
+"""What explanations say of the deviations of predictions is what the zoo's report has, and it is said of such kernels
+alone.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.runtime.occupancy import Limits, resident
 
-# Gravit's inner loop: a little more than 25 instructions, of which unrolling by 128 removes a compare, an addition, a jump
+# Gravit's inner loop: a little more than 25 instructions, of which unrolling by 128 removes a compare, an addition, a
+# jump
 # and the addition of an address. The paper reports 18 %, from sizes of 40,000 to 1,000,000 bodies in tiles of 128.
 ROLLED, UNROLLED = LoopCosts(30, 25, 25.5), LoopCosts(30, 25, 21.5)
 

@@ -1,4 +1,6 @@
-"""Loops as they are written: the model knows of which LLVM makes lanes, and expects no gain of a plan that makes them itself."""
+"""Loops as they are written: the model knows of which LLVM makes lanes, and expects no gain of a plan that makes them
+itself.
+"""
 
 from __future__ import annotations
 

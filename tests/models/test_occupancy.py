@@ -1,4 +1,6 @@
-"""Against values of NVIDIA's occupancy calculator that follow from the published limits; a GPU's own answers are in tests/cuda."""
+"""Against values of NVIDIA's occupancy calculator that follow from the published limits; a GPU's own answers are in
+tests/cuda.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Predictions against bench/results/optimiser_cuda.json: the default plans of the benchmark's kernels, measured on an NVIDIA H200.
+"""Predictions against bench/results/optimiser_cuda.json: the default plans of the benchmark's kernels, measured on an
+NVIDIA H200.
 
-The kernels are compiled here for the same architecture, so that the models get the compiler's registers; nothing is run.
+The kernels are compiled here for the same architecture, so that the models get the compiler's registers; nothing is
+run.
 """
 
 from __future__ import annotations
@@ -84,7 +86,9 @@ def predicted(subject: Subject, elements: int, plan: Plan) -> Prediction:
 @pytest.mark.skipif(not TABLE.exists(), reason=f"{TABLE.name} has not been measured")
 @pytest.mark.parametrize("row", quick_and_slow(rows()))
 def test_default_plans_are_predicted(row: Row) -> None:
-    """A row of an earlier default, of a kernel that may have been generated otherwise, may be off: it waits to be measured again."""
+    """A row of an earlier default, of a kernel that may have been generated otherwise, may be off: it waits to be
+    measured again.
+    """
     found = predicted(row.subject, row.elements, row.plan)
     now = default_plan(row.subject, row.elements)
     if now != row.plan and found.seconds != pytest.approx(row.seconds, rel=row.within):

@@ -97,7 +97,9 @@ def test_more_registers_take_no_less(registers):
 
 
 def test_optimisations_that_the_benchmarks_know():
-    """Tiles, several targets a thread, sources split for few targets: each is predicted to gain where it was measured to."""
+    """Tiles, several targets a thread, sources split for few targets: each is predicted to gain where it was measured
+    to.
+    """
     gravity = case("gravity")
     untiled, tiled = (predicted(gravity, 524_288, Plan(block=256, tile=t, unroll=16).filled(NEUTRAL)) for t in (0, 256))
     merged = predicted(gravity, 524_288, Plan(block=256, tile=256, unroll=16, targets=4).filled(NEUTRAL))
@@ -109,7 +111,9 @@ def test_optimisations_that_the_benchmarks_know():
 
 
 def test_layouts_of_a_streamed_kernel():
-    """All fields of a body streamed: padding costs what it adds, 7 floats to 8 (measured 4.42 against 3.92 TB/s useful)."""
+    """All fields of a body streamed: padding costs what it adds, 7 floats to 8 (measured 4.42 against 3.92 TB/s
+    useful).
+    """
     soa, padded = (predicted(case("kick_drift"), 1 << 26, layout=x).seconds for x in (lw.SoA(), lw.SoAoAS()))
     assert padded / soa == pytest.approx((2 * 32 + 12) / (2 * 24 + 12), rel=0.02)
 

@@ -28,7 +28,9 @@ GPU = Machine("cuda", 132, copies=True)
 
 @dataclass(frozen=True)
 class Shaped:
-    """A threadwise kernel over arrays of these shapes and a grid, with the plan of a row: `wish` is completed, `whole` is not."""
+    """A threadwise kernel over arrays of these shapes and a grid, with the plan of a row: `wish` is completed, `whole`
+    is not.
+    """
 
     name: str
     kernel: Threadwise

@@ -1,4 +1,6 @@
-"""The virtual instructions that NVRTC makes of a kernel: what the hardware is requested, before registers are assigned. Needs no GPU."""
+"""The virtual instructions that NVRTC makes of a kernel: what the hardware is requested, before registers are assigned.
+Needs no GPU.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clocking: results stay as they are, every warp has a reading, and in the interpreter it is the number of its loads."""
+"""Clocking: results stay as they are, every warp has a reading, and in the interpreter it is the number of
+its loads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is loaded before the tests that it stands under lies in the array, whatever the indices, lengths and uniforms of a call are."""
+"""What is loaded before the tests that it stands under lies in the array, whatever the indices, lengths and uniforms of
+a call are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Loops that end where a point says, in tiles of the rounds of a block: the same bits, and nothing read beyond an array."""
+"""Loops that end where a point says, in tiles of the rounds of a block: the same bits, and nothing read beyond an
+array.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ def test_what_might_read_beyond_an_array_or_change_a_value_stays(body: str) -> N
 @pytest.mark.parametrize("a", ["y, k", "k, y"])
 @pytest.mark.parametrize("b", ["x, k", "k, x"])
 def test_triangles_in_tiles_on_a_gpu(update: str, a: str, b: str) -> None:
-    """By the default plan, whose blocks have tiles from such a size on, and by a thread for each point: nearly the same."""
+    """By the default plan, whose blocks have tiles from such a size on, and by a thread for each point: nearly the
+    same.
+    """
     import cupy as cp
 
     n = 2048

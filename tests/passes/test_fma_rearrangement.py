@@ -82,7 +82,9 @@ def test_cuda(c: Case):
 
 
 def test_gravity_adds_its_softening_in_a_fused_multiply_add():
-    """Thirteen instructions for an interaction: 3 sub, 6 fma, 1 rsqrt, 3 mul. Without the pass 3 sub, 1 add, 5 fma, 1 rsqrt, 4 mul."""
+    """Thirteen instructions for an interaction: 3 sub, 6 fma, 1 rsqrt, 3 mul. Without the pass 3 sub, 1 add, 5 fma, 1
+    rsqrt, 4 mul.
+    """
     pytest.importorskip("cuda.bindings.nvrtc")
 
     def counts(*, fma: bool):

@@ -165,7 +165,9 @@ def plain_box():
 
 
 def test_all_populations_of_a_site_move_in_vectors():
-    """In place every even step reads and writes whole records: as wide as the layout allows, though their names differ."""
+    """In place every even step reads and writes whole records: as wide as the layout allows, though their
+    names differ.
+    """
     pair = exact(lw.D2Q9)
     sites = box_sites(pair.flow, plain_box(), "in-place", layout=lw.AoAS())
     kernel = layout_lowering.apply(reference_site_kernel(pair.flow, sites, **pair.values), vector_loads=True)

@@ -1,4 +1,6 @@
-"""Every stage of the pipeline means what the reference kernel means: interpreted, on arbitrary counts, layouts and plans."""
+"""Every stage of the pipeline means what the reference kernel means: interpreted, on arbitrary counts, layouts and
+plans.
+"""
 
 from __future__ import annotations
 

@@ -157,7 +157,9 @@ def test_rows_are_loaded_as_a_whole_where_only_their_sites_neighbours_are_read()
 
 
 def test_edges_of_a_box_are_loaded_once_too() -> None:
-    """Diagonal neighbours of different sites are one place: around a row of two in a box of 2 x 2 rows are 12 others."""
+    """Diagonal neighbours of different sites are one place: around a row of two in a box of 2 x 2 rows are 12
+    others.
+    """
     box = placed(spread, (8, 8, 16))
     merged = boxes.apply(reference(spread, box, rate=0.25), (2, 2, 2))
     assert loads(merged) == [1] * 2 * 12 + [2] * 16

@@ -55,7 +55,9 @@ def values(a: Fields, b: Fields) -> Array:
 
 
 def first(x: Array, sign: int) -> Array:
-    """Indices of the smallest (or, with sign -1, largest) values along the second axis; -1 where none is better than infinity."""
+    """Indices of the smallest (or, with sign -1, largest) values along the second axis; -1 where none is better than
+    infinity.
+    """
     if not x.shape[1]:
         return np.full(len(x), -1, "i4")
     y = np.where(np.isnan(x), np.inf, sign * x.astype("f8"))

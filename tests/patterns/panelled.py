@@ -1,4 +1,6 @@
-"""What the tests of panels share: recurrences as users write them, what they compute, and running programs of several launches."""
+"""What the tests of panels share: recurrences as users write them, what they compute, and running programs of several
+launches.
+"""
 
 from __future__ import annotations
 

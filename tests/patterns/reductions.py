@@ -87,7 +87,9 @@ def count(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.i32]) -> lw.i32
 
 
 def reference(kernel: Any, arguments: Sequence[Any], grid: Any, *, multiple: int = 1, **named: Any) -> ir.Kernel:
-    """The reference kernel; with `multiple` that of arrays whose rows begin at multiples of that many elements, where they do."""
+    """The reference kernel; with `multiple` that of arrays whose rows begin at multiples of that many elements, where
+    they do.
+    """
     calls = kernel._calls
     made = calls.subject.reference(calls.given(tuple(arguments), {"grid": grid, **named}))
     lengths = {n: v.shape[-1] for n, v in zip(kernel.signature.names, arguments, strict=False)}

@@ -96,7 +96,9 @@ def box_sites(flow: Any, box: Box, form: str, *, layout: Any = None, storage: st
 
 
 def read_by_words(sites: Any, *, dense: bool) -> Any:
-    """The same sites without marks: kernels learn from words what is special, as they do in place, or in dense boxes of a GPU."""
+    """The same sites without marks: kernels learn from words what is special, as they do in place, or in dense boxes of
+    a GPU.
+    """
     sites.marks, sites.solids, sites.dense = None, None, dense
     return sites
 

@@ -1,4 +1,6 @@
-"""Which shapes of threads pairs have by default on a GPU: what waits has one target to a thread, plain sums have four."""
+"""Which shapes of threads pairs have by default on a GPU: what waits has one target to a thread, plain sums
+have four.
+"""
 
 from __future__ import annotations
 

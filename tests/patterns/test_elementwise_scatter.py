@@ -1,4 +1,6 @@
-"""Arrays beside the element of an elementwise function: scattered to in every layout, read by index, refused, checked."""
+"""Arrays beside the element of an elementwise function: scattered to in every layout, read by index, refused,
+checked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""On a CPU, targets lie side by side in SIMD lanes where sources cannot: for every such reduction, and whatever the function is."""
+"""On a CPU, targets lie side by side in SIMD lanes where sources cannot: for every such reduction, and whatever the
+function is.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ def test_a_uniform_flow_leaves_unchanged() -> None:
 
 
 def test_a_pulse_leaves() -> None:
-    """Half of the sound of a pulse goes to the right; a wall sends it back, an outflow keeps less than a fifth of it."""
+    """Half of the sound of a pulse goes to the right; a wall sends it back, an outflow keeps less than a
+    fifth of it.
+    """
     left: dict[str, float] = {}
     for face in ("wall", "outflow"):
         flow = make_flow(lw.D2Q9)

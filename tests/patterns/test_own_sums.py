@@ -1,4 +1,6 @@
-"""Scatters of kernels that compute what they add: each thread has memory of its own, and the bits are those of exact sums."""
+"""Scatters of kernels that compute what they add: each thread has memory of its own, and the bits are those of exact
+sums.
+"""
 
 from __future__ import annotations
 

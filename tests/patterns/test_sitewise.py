@@ -128,7 +128,9 @@ def test_sites_may_compute_where_they_lie(box, layout, dense):
 
 @given(boxes(kinds=KINDS, most=4), st.sampled_from(("pull", "push", "in-place")), st.integers(0, 1), st.integers(0, 5))
 def test_the_order_of_sites_does_not_matter(box, form, step, seed):
-    """Sites race with nobody, so any order of them leaves the same bits; here the list of a special part is shuffled."""
+    """Sites race with nobody, so any order of them leaves the same bits; here the list of a special part is
+    shuffled.
+    """
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, form, steps=step)
     kernel = reference_kernel(pair.flow, sites, **pair.values)

@@ -1,4 +1,6 @@
-"""Kernels that read tables, after every pass of plans for both kinds of device; and their CUDA text, compiled without a GPU."""
+"""Kernels that read tables, after every pass of plans for both kinds of device; and their CUDA text, compiled without a
+GPU.
+"""
 
 from __future__ import annotations
 

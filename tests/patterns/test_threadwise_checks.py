@@ -1,4 +1,6 @@
-"""Indices outside of arrays: refused before a call where they surely are, else found with `checks=True`, and what each is told."""
+"""Indices outside of arrays: refused before a call where they surely are, else found with `checks=True`, and what each
+is told.
+"""
 
 from __future__ import annotations
 
@@ -234,7 +236,9 @@ SEVERAL = """\
 
 @HOSTS
 def test_the_first_of_several(device: str) -> None:
-    """The first thread; of its failures that of the first dimension, and the least index there. Elements outside count as 0."""
+    """The first thread; of its failures that of the first dimension, and the least index there. Elements outside count
+    as 0.
+    """
     a, w, c = np.ones((4, 6), np.float32), np.ones((4, 3), np.float32), zeros(2, 3)
     with lw.device(device):
         with pytest.raises(lw.VerificationError) as error:

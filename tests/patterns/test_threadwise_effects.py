@@ -1,7 +1,8 @@
-"""Statements that change arrays, beside loops whose rounds threads share: each runs once for a point, whatever the plan.
+"""Statements that change arrays, beside loops whose rounds threads share: each runs once for a point, whatever the
+plan.
 
-Written out: a statement before, between or behind the loops, the loops, and a plan. A plan is refused, or the kernels for a GPU, thread by
-thread, leave what ordinary Python leaves, without a race.
+Written out: a statement before, between or behind the loops, the loops, and a plan. A plan is refused, or the kernels
+for a GPU, thread by thread, leave what ordinary Python leaves, without a race.
 """
 
 from __future__ import annotations

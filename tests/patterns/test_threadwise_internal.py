@@ -1,4 +1,6 @@
-"""Naive kernels whose plans and models met internal errors: types that differ between tiles, booleans in tiles, functions of nothing."""
+"""Naive kernels whose plans and models met internal errors: types that differ between tiles, booleans in tiles,
+functions of nothing.
+"""
 
 from __future__ import annotations
 

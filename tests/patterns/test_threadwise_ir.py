@@ -1,4 +1,6 @@
-"""Elements of arrays in the IR: accesses with an index for each dimension, from the reference to the places of a buffer."""
+"""Elements of arrays in the IR: accesses with an index for each dimension, from the reference to the places of a
+buffer.
+"""
 
 from __future__ import annotations
 

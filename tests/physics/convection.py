@@ -1,4 +1,6 @@
-"""Rayleigh-Benard convection: a flow on D2Q9 and a temperature on D2Q5, each of which reads what is observed of the other."""
+"""Rayleigh-Benard convection: a flow on D2Q9 and a temperature on D2Q5, each of which reads what is observed of the
+other.
+"""
 
 from __future__ import annotations
 

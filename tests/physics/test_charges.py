@@ -1,4 +1,6 @@
-"""Charges in electric and magnetic fields, their own and given ones, as one pair function and one push: against NumPy in float64."""
+"""Charges in electric and magnetic fields, their own and given ones, as one pair function and one push: against NumPy
+in float64.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Rayleigh-Benard convection: a fluid at rest between plates is unstable above the critical Rayleigh number 1707.76.
 
-S. Chandrasekhar, Hydrodynamic and Hydromagnetic Stability (1961), chapter II: rigid plates, the critical wavelength is 2.016 heights.
+S. Chandrasekhar, Hydrodynamic and Hydromagnetic Stability (1961), chapter II: rigid plates, the critical wavelength is
+2.016 heights.
 """
 
 from __future__ import annotations

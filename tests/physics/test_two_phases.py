@@ -1,8 +1,9 @@
 """Shan and Chen's two phases: coexisting densities by mechanical stability, and Laplace's law.
 
-X. Shan, H. Chen, Lattice Boltzmann model for simulating flows with multiple phases and components, Physical Review E 47 (1993), 1815-1819.
-Mechanical stability: the same, Simulation of nonideal gases and liquid-gas phase transitions by the lattice Boltzmann equation, Physical
-Review E 49 (1994), 2941-2948. Its continuum neglects derivatives beyond the second: vapour is off by less than one percent.
+X. Shan, H. Chen, Lattice Boltzmann model for simulating flows with multiple phases and components, Physical Review E 47
+(1993), 1815-1819. Mechanical stability: the same, Simulation of nonideal gases and liquid-gas phase transitions by the
+lattice Boltzmann equation, Physical Review E 49 (1994), 2941-2948. Its continuum neglects derivatives beyond the
+second: vapour is off by less than one percent.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ def pressure(rho: Any) -> Any:
 
 
 def coexisting() -> tuple[float, float]:
-    """Densities of vapour and liquid at a flat interface: one pressure p0, and the integral of (p0 - p) psi' / psi^2 is zero."""
+    """Densities of vapour and liquid at a flat interface: one pressure p0, and the integral of (p0 - p) psi' / psi^2 is
+    zero.
+    """
     # each worker collects this file, and one runs it: to import the two takes a second and more
     integrate, optimize = pytest.importorskip("scipy.integrate"), pytest.importorskip("scipy.optimize")
 

@@ -9,7 +9,9 @@ import numpy as np
 
 
 def street(ny: int = 40, nx: int = 120, phase: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Vortices of alternating sign behind a round obstacle, in a stream: velocity (ny, nx, 2) float32, solid (ny, nx)."""
+    """Vortices of alternating sign behind a round obstacle, in a stream: velocity (ny, nx, 2) float32, solid
+    (ny, nx).
+    """
     y, x = np.mgrid[:ny, :nx] + 0.5
     velocity = np.zeros((ny, nx, 2))
     velocity[..., 0] = 0.1

@@ -28,7 +28,9 @@ def test_lightness_of_vorticity_is_symmetric_about_zero() -> None:
 
 @pytest.mark.parametrize("name", ["speed", "vorticity"])
 def test_equal_steps_look_equally_large(name: str) -> None:
-    """Steps over eight colours, so that rounding to 8 bits does not count; within a factor of two or so of each other."""
+    """Steps over eight colours, so that rounding to 8 bits does not count; within a factor of two or so of
+    each other.
+    """
     lab = oklab(colour_table(name))  # pyright: ignore[reportArgumentType]
     steps = np.linalg.norm(lab[8:] - lab[:-8], axis=1)
     away = np.abs(np.arange(len(steps)) + 4 - 128) > 8 if name == "vorticity" else np.full(len(steps), True)

@@ -1,4 +1,6 @@
-"""Prefix sums: one body for the CPU, the GPU's text on a CPU, and the GPU; against NumPy in 64 bits, to the bit for integers."""
+"""Prefix sums: one body for the CPU, the GPU's text on a CPU, and the GPU; against NumPy in 64 bits, to the bit for
+integers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Exact sums that lie half-way between two floats go to the even one, however many words and whichever path they take."""
+"""Exact sums that lie half-way between two floats go to the even one, however many words and whichever path
+they take.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sums in two passes over buckets: the bits are those of the kernel that stands for them, whatever the values and places are."""
+"""Sums in two passes over buckets: the bits are those of the kernel that stands for them, whatever the values and
+places are.
+"""
 
 from __future__ import annotations
 

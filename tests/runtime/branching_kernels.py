@@ -1,6 +1,7 @@
 """Random elementwise kernels of branches, sums and products, as source text: every operation fits every value.
 
-Many products are used once, behind branches that came after them: where compilers choose whether to fuse them with a sum.
+Many products are used once, behind branches that came after them: where compilers choose whether to fuse them with a
+sum.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ FUNCTIONS = (
 class Program:
     """A text that is being written.
 
-    values: the variables and constants that may be read. fresh: products that nothing has read yet; variables: what branches change.
+    values: the variables and constants that may be read. fresh: products that nothing has read yet; variables: what
+    branches change.
     """
 
     rng: Random
@@ -82,7 +84,9 @@ class Program:
             self.product(indent)
 
     def product(self, indent: str) -> None:
-        """A variable that one place reads, if any. Those of the whole function begin with another letter than those of a branch."""
+        """A variable that one place reads, if any. Those of the whole function begin with another letter than those of
+        a branch.
+        """
         self.count += 1
         name = f"{'y' if len(indent) == 4 else 'x'}{self.count}"
         self.lines.append(f"{indent}{name} = {self.expression(0)} * {self.expression(1)}")

@@ -1,4 +1,6 @@
-"""What is compiled knows no files and no lines: a comment, another file name or another place in the file compiles nothing."""
+"""What is compiled knows no files and no lines: a comment, another file name or another place in the file compiles
+nothing.
+"""
 
 from __future__ import annotations
 

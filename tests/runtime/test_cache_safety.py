@@ -1,4 +1,6 @@
-"""The cache of compiled kernels is checked, repaired and never trusted: damage, planted files, strangers, full disks."""
+"""The cache of compiled kernels is checked, repaired and never trusted: damage, planted files, strangers,
+full disks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a kernel takes: read from its machine code, and compared with what the assembler reports; spills from the report alone."""
+"""What a kernel takes: read from its machine code, and compared with what the assembler reports; spills from the report
+alone.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def reported(log: str) -> CodeResources:
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"])
 def test_the_code_says_what_the_assembler_reports(own_cache: Path, arch: str) -> None:
-    """Stack, static shared memory (without the part that the driver reserves) and registers; tests/emit does it for the corpus."""
+    """Stack, static shared memory (without the part that the driver reserves) and registers; tests/emit does it for the
+    corpus.
+    """
     for text, name in ((TEXT, "twice"), (GREEDY, "greedy")):
         cubin = compile_cubin(text, name, arch)
         stated = code_resources(cubin.code, f"{name}_kernel")
@@ -79,7 +83,9 @@ def test_the_code_says_what_the_assembler_reports(own_cache: Path, arch: str) ->
 
 
 def test_registers_are_known_without_a_log(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that has made the code before may say nothing: then only spills are unknown, and that is an error, not 0."""
+    """A compiler that has made the code before may say nothing: then only spills are unknown, and that is an error, not
+    0.
+    """
     cubin = compile_cubin(TEXT, "twice", "sm_90")
     assert code_resources(cubin.code, "twice_kernel").registers == cubin.resources.registers > 0
     monkeypatch.setattr(nvrtc, "_compile", lambda *_: (cubin.code, ""))

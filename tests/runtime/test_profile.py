@@ -1,4 +1,6 @@
-"""Profiles: spans nest, shares add up to the whole, samples stand for all steps, traces are valid, and results stay as they are."""
+"""Profiles: spans nest, shares add up to the whole, samples stand for all steps, traces are valid, and results stay as
+they are.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,9 @@ def test_long_steps_are_all_measured(clock: Clock) -> None:
 
 
 def test_short_steps_are_sampled(clock: Clock) -> None:
-    """A step of 2 us: a sample costs `HOST_COST`, so one in many is measured, however the steps are divided into runs."""
+    """A step of 2 us: a sample costs `HOST_COST`, so one in many is measured, however the steps are divided
+    into runs.
+    """
     profile = lw.Profile()
     calls = [NamedLaunch("search", "s", clock.passing(1_500)), NamedLaunch("update", "u", clock.passing(500))]
     stepper = make_stepper("cpu", calls, profile)

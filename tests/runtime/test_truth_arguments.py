@@ -1,4 +1,6 @@
-"""Booleans among the arguments of functions on a CPU: arguments that follow them are whole, whatever the function does with them."""
+"""Booleans among the arguments of functions on a CPU: arguments that follow them are whole, whatever the function does
+with them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Steps are whole: pieces of many steps, what a GPU was given is finished, and a state that was left within a step says so."""
+"""Steps are whole: pieces of many steps, what a GPU was given is finished, and a state that was left within a step says
+so.
+"""
 
 from __future__ import annotations
 

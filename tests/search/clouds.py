@@ -38,7 +38,9 @@ def cloud(name: str, count: int, axes: int, dtype: str, seed: int = 0) -> tuple[
 def neighbours(
     x: Array, y: Array, radius: float | None, k: int | None, *, same: bool, size: float | None = None
 ) -> tuple[list[Array], Array]:
-    """For each of the targets x the indices of its sources y, nearest first, and whether rounding could change which they are."""
+    """For each of the targets x the indices of its sources y, nearest first, and whether rounding could change which
+    they are.
+    """
     found: list[Array] = []
     doubtful = np.zeros(len(x), bool)
     limit = np.inf if radius is None else radius**2

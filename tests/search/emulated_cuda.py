@@ -1,7 +1,9 @@
-"""CUDA kernels of text run on a CPU: the text is compiled as C++, the threads of a block are fibres that meet at barriers.
+"""CUDA kernels of text run on a CPU: the text is compiled as C++, the threads of a block are fibres that meet at
+barriers.
 
-For kernels whose blocks wait only for blocks with smaller numbers: blocks run one after the other. Threads of a warp must meet at
-every warp function together, all 32 of them. What it cannot show are races between blocks; what it can is everything else, without a GPU.
+For kernels whose blocks wait only for blocks with smaller numbers: blocks run one after the other. Threads of a warp
+must meet at every warp function together, all 32 of them. What it cannot show are races between blocks; what it can is
+everything else, without a GPU.
 """
 
 from __future__ import annotations

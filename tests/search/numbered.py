@@ -1,4 +1,6 @@
-"""Pair functions that tell exactly which sources they met: the number of them, and sums of their numbers, as integers."""
+"""Pair functions that tell exactly which sources they met: the number of them, and sums of their numbers, as
+integers.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The kernels of the curve, run on a CPU as C++: the same order and the same leaves as those of the host, and a tree that holds them."""
+"""The kernels of the curve, run on a CPU as C++: the same order and the same leaves as those of the host, and a tree
+that holds them.
+"""
 
 from typing import Any
 
@@ -23,7 +25,9 @@ PERIODIC = lw.Periodic((0.5, 0.75, 1.0), origin=-0.25)
 
 
 def compare(points: Points, world: Any, leaf: int) -> None:
-    """Two builds by the kernels, one on the host: one order, the same leaves, the same links, and boxes that hold what is below."""
+    """Two builds by the kernels, one on the host: one order, the same leaves, the same links, and boxes that hold what
+    is below.
+    """
     there = curve_of(points, world, leaf)
     for _ in range(2):
         for task in there.tasks():

@@ -1,4 +1,6 @@
-"""What a search reads itself is known as read: positions and headings are the newest ones on both sides, and are brought to every part of a mesh, whatever the function reads."""
+"""What a search reads itself is known as read: positions and headings are the newest ones on both sides, and are
+brought to every part of a mesh, whatever the function reads.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -50,7 +50,9 @@ def check(
     size: float | None = None,
     most_doubtful: float = 0.2,
 ) -> None:
-    """Both queries of the targets y (None: of x itself) against lists made in float64, where rounding does not decide."""
+    """Both queries of the targets y (None: of x itself) against lists made in float64, where rounding does
+    not decide.
+    """
     targets = x if y is None else y
     asked: dict[str, Any] = {"queries": there(y, device), "world": world}
     indices, distances = (host(a) for a in lw.nearest(there(x, device), k, radius, **asked))

@@ -1,7 +1,8 @@
-"""What a repeated query asks of a GPU: launches, allocations and transfers, counted by a stand-in for CuPy and for the GPU's kernels.
+"""What a repeated query asks of a GPU: launches, allocations and transfers, counted by a stand-in for CuPy and for the
+GPU's kernels.
 
-The stand-in's memory is the host's, and of all kernels only the first look at positions is run (by NumPy): results are not
-looked at here, but in the tests that need a GPU.
+The stand-in's memory is the host's, and of all kernels only the first look at positions is run (by NumPy): results are
+not looked at here, but in the tests that need a GPU.
 """
 
 import ctypes

@@ -1,4 +1,6 @@
-"""The one look at positions that a query on a GPU begins with: its kernel run on a CPU as C++ finds what NumPy finds."""
+"""The one look at positions that a query on a GPU begins with: its kernel run on a CPU as C++ finds what
+NumPy finds.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""The bodies of the other tests on a GPU: every structure over every cloud, world and layout meets the sources of all pairs."""
+"""The bodies of the other tests on a GPU: every structure over every cloud, world and layout meets the sources of all
+pairs.
+"""
 
 from typing import Any
 

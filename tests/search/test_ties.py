@@ -1,4 +1,6 @@
-"""Places of few points: many sources in one place, equally far from a target, or exactly at the radius. NumPy says which are met."""
+"""Places of few points: many sources in one place, equally far from a target, or exactly at the radius. NumPy says
+which are met.
+"""
 
 from typing import Any
 
@@ -14,7 +16,8 @@ SEARCHES: dict[str, Any] = {
 }  # fmt: skip
 WORLDS: dict[str, tuple[Any, float]] = {
     "open": (lw.Open(), 0.0), "bounded": (lw.Bounded((-2.0, -2.0), (2.0, 2.0)), 0.0),
-    # two points may be half a period apart, on both sides: the two images of a source are equally near, and it is met once
+    # two points may be half a period apart, on both sides: the two images of a source are equally near, and it is met
+    # once
     "periodic": (lw.Periodic((4.0, 4.0), origin=-2.0), 4.0),
 }  # fmt: skip
 

@@ -110,7 +110,9 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def pressed(*at: int, then: Callable[[], Any] | None = None) -> Iterator[None]:
-    """Ctrl-C, or what `then` does, after the launches of these numbers, counted from 1: kernels on a CPU, graphs on a GPU."""
+    """Ctrl-C, or what `then` does, after the launches of these numbers, counted from 1: kernels on a CPU, graphs on a
+    GPU.
+    """
     seen, launch = 0, cuda_graphs.Graph.launch
 
     def launched() -> None:
@@ -226,7 +228,9 @@ def test_callbacks_may_end_a_run(product: Product, device: str, error: type[Base
 
 
 def test_while_kernels_compile(product: Product, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it is raised there and then or after the step: the state is whole, and the next run compiles what is missing."""
+    """Whether it is raised there and then or after the step: the state is whole, and the next run compiles what is
+    missing.
+    """
     simulation = product.make("cpu")
     make_program = stepping.make_program
 
@@ -245,7 +249,9 @@ def test_while_kernels_compile(product: Product, monkeypatch: pytest.MonkeyPatch
 
 
 def test_in_another_thread_runs_go_on(product: Product, device: str) -> None:
-    """Python runs handlers in the main thread: there KeyboardInterrupt is raised, and the simulation is not disturbed."""
+    """Python runs handlers in the main thread: there KeyboardInterrupt is raised, and the simulation is not
+    disturbed.
+    """
     simulation = product.make(device)
     product.run(simulation, 1)  # compiles
     thread = threading.Thread(target=lambda: product.run(simulation, STEPS - 1))

@@ -1,4 +1,6 @@
-"""What is lost at the end of a run is written first: whatever fails there, the results are on the disk, and complete."""
+"""What is lost at the end of a run is written first: whatever fails there, the results are on the disk, and
+complete.
+"""
 
 from __future__ import annotations
 

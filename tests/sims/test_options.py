@@ -90,7 +90,9 @@ def test_rules_of_flocks_are_options() -> None:
 
 
 def test_defaults_of_flocks_are_those_of_the_library() -> None:
-    """What the command shows as a default is what `Flock` does when it is left out, as the command then leaves it out."""
+    """What the command shows as a default is what `Flock` does when it is left out, as the command then
+    leaves it out.
+    """
     own = {name: p.default for name, p in inspect.signature(Flock).parameters.items()}
     assert {f.name for f in fields(Asked)} - set(own) == {"table"}
     assert {f.name: f.default for f in fields(Asked) if f.name not in ("table", "obstacles")} == {

@@ -51,7 +51,9 @@ def density(f: lw.populations) -> lw.f32:
 def near(
     values: Any, velocity: tuple[int, ...], edges: dict[str, Any] | None = None, fixed: dict[str, float] | None = None
 ) -> Any:
-    """Each site's neighbour along a velocity (x first): around periodic edges, the mirror image at slip edges, itself or a fixed value at walls."""
+    """Each site's neighbour along a velocity (x first): around periodic edges, the mirror image at slip edges, itself
+    or a fixed value at walls.
+    """
     edges, fixed, here = edges or {}, fixed or {}, values
     result, walls = values, {}
     for axis, step in enumerate(velocity):

@@ -1,4 +1,6 @@
-"""Links followed one by one, as design/0003-sitewise.md words it: the brute force that words and streaming are compared with."""
+"""Links followed one by one, as design/0003-sitewise.md words it: the brute force that words and streaming are compared
+with.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Fields at neighbours and stencils: the same on every device, in every layout and streaming form, at every edge, as NumPy says."""
+"""Fields at neighbours and stencils: the same on every device, in every layout and streaming form, at every edge, as
+NumPy says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sites that read fields at neighbours and tables by index at once, in flows, in what writes their fields, and in stencils."""
+"""Sites that read fields at neighbours and tables by index at once, in flows, in what writes their fields, and in
+stencils.
+"""
 
 from __future__ import annotations
 

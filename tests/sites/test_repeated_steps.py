@@ -1,4 +1,6 @@
-"""Single steps in a loop: bound once to the memory of their sites, and anew where anything that they were made of has changed."""
+"""Single steps in a loop: bound once to the memory of their sites, and anew where anything that they were made of has
+changed.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +137,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_observer_called_in_a_loop_is_bound_once(device: str, streaming: str, looks: list[int]) -> None:
-    """Once for each place in a cycle of steps; results are new arrays, and as those of an observer that was never called."""
+    """Once for each place in a cycle of steps; results are new arrays, and as those of an observer that was never
+    called.
+    """
     flow, look = make_flow()
     sites = flow.sites(SHAPE, edges={"x": "wall", "y": "wall"}, streaming=streaming, device=device)
     start = np.random.default_rng(3).random((9, *SHAPE))

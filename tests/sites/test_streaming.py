@@ -67,7 +67,9 @@ def test_all_forms_bring_every_population_to_the_same_place(box: Box) -> None:
 
 @given(BOXES)
 def test_the_words_decide_about_both_ends_of_a_link(box: Box) -> None:
-    """A kernel reads one word a site: the link that leaves along q is cut where the one that arrives along its opposite is."""
+    """A kernel reads one word a site: the link that leaves along q is cut where the one that arrives along its opposite
+    is.
+    """
     walk = Walk.of(box)
     words = make_flags(box.lattice, walk.kinds, walk.edges, frozenset(WALLS.values()))
     for n, q in everywhere(walk):

@@ -1,4 +1,6 @@
-"""Candidates are compared with the default plan element by element: a small element that is wrong beside large ones is found."""
+"""Candidates are compared with the default plan element by element: a small element that is wrong beside large ones is
+found.
+"""
 
 from __future__ import annotations
 

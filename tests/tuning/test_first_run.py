@@ -1,5 +1,6 @@
-"""Kernels that cannot be tuned are refused with the reason: without end, too slow, or with nothing that plans could be told by;
-and those of which there is no room for a copy."""
+"""Kernels that cannot be tuned are refused with the reason: without end, too slow, or with nothing that plans could be
+told by; and those of which there is no room for a copy.
+"""
 
 from __future__ import annotations
 

@@ -116,7 +116,9 @@ def test_plans_that_store_several_sites_keep_the_bits(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("case", ["cavity", "karman"])
 def test_the_default_is_what_a_run_takes(case: str) -> None:
-    """Also where the phases of a cycle differ: along the frame of a cavity only one of two has classes to keep apart."""
+    """Also where the phases of a cycle differ: along the frame of a cavity only one of two has classes to
+    keep apart.
+    """
     job: Any = job_of(tuned_call("cpu", 400, "f32", None, {}, case))
     kernels, sites = job.flow.kernels, job.sites
     taken = [

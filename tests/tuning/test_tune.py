@@ -1,4 +1,6 @@
-"""kernel.tune(): what it finds is used by later calls like the one that was tuned, by no others, and by new processes."""
+"""kernel.tune(): what it finds is used by later calls like the one that was tuned, by no others, and by new
+processes.
+"""
 
 from __future__ import annotations
 

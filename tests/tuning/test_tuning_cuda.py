@@ -1,4 +1,6 @@
-"""Tuning on a GPU: what is chosen computes the same. That a search keeps to its time is tested with a clock of its own (`test_search.py`)."""
+"""Tuning on a GPU: what is chosen computes the same. That a search keeps to its time is tested with a clock of its own
+(`test_search.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Hough maps, lists of candidates and summed 2F: against LALPulsar's HierarchicalSearch and HierarchSearchGCT, and against loops."""
+"""Hough maps, lists of candidates and summed 2F: against LALPulsar's HierarchicalSearch and HierarchSearchGCT, and
+against loops.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,9 @@ def test_f_of_every_stack_and_frequency():
 @needs_tables
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
 def test_lists_of_candidates(weighted):
-    """Which of the candidates of one significance get into a list is open: all of LALPulsar's are among them, and none is higher."""
+    """Which of the candidates of one significance get into a list is open: all of LALPulsar's are among them, and none
+    is higher.
+    """
     sfts, ephemeris = load_sfts(HIER / "sft" / "*.sft"), Ephemeris.load("DE405")
     truth = rows((HIER / "hough" / ("HSw" if weighted else "HS")).read_text())
     search = replace(WIDE, weighted=weighted)

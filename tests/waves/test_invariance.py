@@ -1,4 +1,6 @@
-"""What 2F does not depend on: the reference time of a template, the order of detectors, rounding, and the frequencies that are requested beside it."""
+"""What 2F does not depend on: the reference time of a template, the order of detectors, rounding, and the frequencies
+that are requested beside it.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def cycles(spins: list[Fraction], seconds: Fraction) -> float:
 
 
 def statistics(method, data, reference, spins, directions, orbit=None):
-    """The F-statistic of physical templates, given at a reference time (GPS ns): 2F (n), of detectors (d, n), and Fa, Fb (n)."""
+    """The F-statistic of physical templates, given at a reference time (GPS ns): 2F (n), of detectors (d, n), and Fa,
+    Fb (n).
+    """
     since = Fraction(reference - START * SECOND, SECOND)
     moved = np.array([at(s, since) for s in spins]).T
     alpha, delta = directions
@@ -255,7 +259,9 @@ def test_a_signal_is_the_same_from_any_reference_time():
 
 @pytest.mark.parametrize(("method", "device"), [("demod", "cpu"), ("resamp", "numpy")])
 def test_a_search_from_any_reference_time(method, device):
-    """The same cells with the same counts; frequencies of a list, which are LALPulsar's, miss them by less than a cell."""
+    """The same cells with the same counts; frequencies of a list, which are LALPulsar's, miss them by less
+    than a cell.
+    """
     signal = Signal(h0=4e-24, cosi=0.4, freq=60.01, alpha=1.2, delta=0.3, f1dot=-1e-9, reference=START * SECOND)
     starts = {"H1": START + 1800 * np.arange(20), "L1": START + 900 + 1800 * np.arange(20)}
     sfts = make_data(

@@ -1,4 +1,6 @@
-"""Follow-up of candidates: stacks taken together, the metric, its lattice; a signal is recovered, noise is not promoted."""
+"""Follow-up of candidates: stacks taken together, the metric, its lattice; a signal is recovered, noise is not
+promoted.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,8 @@ def test_the_metric_says_what_is_lost(ephemeris: waves.Ephemeris, stacks: int) -
     templates = waves.Templates(places[:, 0], alpha, delta, places[:, 1], reference=REFERENCE)
     two_f = waves.f_statistic(data, templates, ephemeris).two_f.mean(axis=0)
     lost = 1 - (two_f[1:] - 4) / (two_f[0] - 4)
-    # The phase metric says too much for stacks of less than a day, whose amplitudes can follow a phase; the sky is curved.
+    # The phase metric says too much for stacks of less than a day, whose amplitudes can follow a phase; the sky is
+    # curved.
     assert (0.08 if stacks == 1 else 0.03) < np.median(lost) < 0.11
     assert (lost[:4] < 0.1).all()
     assert (lost < 0.25).all()
@@ -207,7 +210,9 @@ def test_one_place_is_one_result(ephemeris: waves.Ephemeris) -> None:
 
 
 def test_false_alarms_are_those_of_noise() -> None:
-    """Of Gaussian numbers: 2F of stacks is the sum of squares in four dimensions each, that of all the part in four of all."""
+    """Of Gaussian numbers: 2F of stacks is the sum of squares in four dimensions each, that of all the part in four of
+    all.
+    """
     rng = np.random.default_rng(3)
     stacks = 6
     numbers = rng.normal(size=(20_000, stacks, 4))

@@ -89,7 +89,9 @@ def simulated(orbit=None, gaps=True):
 @pytest.mark.filterwarnings("ignore:SFTs of")  # the orbit is fast
 @pytest.mark.parametrize("orbit", [None, Orbit(0.8, 50000.0, 1238160000 * SECOND, 0.1, 0.5)], ids=["alone", "orbit"])
 def test_a_band_against_the_full_kernel(orbit):
-    """SFTs that start anywhere, gaps, stacks: where demodulation leaves nothing out, the two differ by the interpolation alone."""
+    """SFTs that start anywhere, gaps, stacks: where demodulation leaves nothing out, the two differ by the
+    interpolation alone.
+    """
     sfts, signal, ephemeris = simulated(orbit)
     middle = REFERENCE + 18_000 * SECOND * 2
     stacks = [sfts.between(0, middle), sfts.between(middle, 1 << 62)]

@@ -53,7 +53,9 @@ def test_the_number_of_directions():
 
 @pytest.mark.parametrize("step", [0.02, 0.05])
 def test_isotropic_cells_have_the_same_area(step):
-    """Of each ring: its area over its directions; and random directions, of which all parts of the sky get as many per grid direction."""
+    """Of each ring: its area over its directions; and random directions, of which all parts of the sky get as many per
+    grid direction.
+    """
     grid = isotropic_sky(step)
     deltas, counts = np.unique(grid[:, 1], return_counts=True)
     half = math.pi / len(deltas) / 2

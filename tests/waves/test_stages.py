@@ -34,8 +34,8 @@ def check(profile: lw.Profile, wanted: set[str]) -> None:
 
 
 def profiled(work: Callable[[], Any], wanted: set[str]) -> tuple[lw.Profile, Any]:
-    """A run of which little is claimed by no stage, and what it found. The machine may do something else for a while: one run
-    of four is enough.
+    """A run of which little is claimed by no stage, and what it found. The machine may do something else for a while:
+    one run of four is enough.
     """
     for _ in range(4):
         profile = lw.Profile()

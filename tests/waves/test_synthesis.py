@@ -97,7 +97,9 @@ def test_the_signal_of_the_truth():
 
 
 def test_an_injected_signal_is_found_at_its_place():
-    """The template of the signal has the largest 2F among its neighbours in every parameter, and about the expected value."""
+    """The template of the signal has the largest 2F among its neighbours in every parameter, and about the expected
+    value.
+    """
     ephemeris, s = model(), signal(h0=2.5e-24)
     sfts = make_data(STARTS, (99.9, 100.1), sqrt_s=SQRT_S, signals=[s], ephemeris=ephemeris, seed=11)
     data = prepare(sfts, (99.98, 100.04), sqrt_s=SQRT_S)

@@ -1,4 +1,6 @@
-"""Ephemerides, the Earth's rotation, arrivals at the barycentre, antenna patterns and orbits, against LALPulsar and SOFA."""
+"""Ephemerides, the Earth's rotation, arrivals at the barycentre, antenna patterns and orbits, against LALPulsar and
+SOFA.
+"""
 
 from __future__ import annotations
 

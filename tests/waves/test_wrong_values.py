@@ -1,4 +1,6 @@
-"""Every public class and function of the search, with each argument replaced by what does not belong there: own errors, or a result."""
+"""Every public class and function of the search, with each argument replaced by what does not belong there: own errors,
+or a result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Where the results of LALPulsar lie that the search for gravitational waves is compared with; tests skip what is not there.
+"""Where the results of LALPulsar lie that the search for gravitational waves is compared with; tests skip what is not
+there.
 
 LANEWISE_TRUTH names a folder; else it is `shared/truth` beside the checkout.
 """

@@ -1,4 +1,6 @@
-"""Products whose sums are "or" and whose products are "and", of booleans, of bits in integers, and others over integers."""
+"""Products whose sums are "or" and whose products are "and", of booleans, of bits in integers, and others over
+integers.
+"""
 
 from __future__ import annotations
 

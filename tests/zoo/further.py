@@ -1,4 +1,6 @@
-"""More naive kernels over arrays, of seeds of their own: gathers, local arrays, functions, numbers that are not ordinary."""
+"""More naive kernels over arrays, of seeds of their own: gathers, local arrays, functions, numbers that are not
+ordinary.
+"""
 
 from __future__ import annotations
 

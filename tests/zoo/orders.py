@@ -25,7 +25,8 @@ def nested(loops: list[str], body: list[str]) -> list[str]:
 
 
 def summed(over: dict[str, str], terms: dict[str, str], order: list[str], operation: str, e: str, r: str) -> list[str]:
-    """Loops over results and terms in this order, which join `e` in a variable, or in `r` where a loop over results is inside.
+    """Loops over results and terms in this order, which join `e` in a variable, or in `r` where a loop over results is
+    inside.
 
     over, terms: the range of each loop's index.
     """

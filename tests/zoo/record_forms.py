@@ -1,4 +1,6 @@
-"""More kernels over records, of seeds of their own: other reductions, branches on what is the same for all, extremes in tables."""
+"""More kernels over records, of seeds of their own: other reductions, branches on what is the same for all, extremes in
+tables.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def generate(seed: int) -> RecordCase:
 def _of_pairs(
     seed: int, rng: Random, body: list[str], results: list[tuple[str, str]], uniforms: dict[str, tuple[str, float]]
 ) -> RecordCase:
-    """Over all pairs, or those that a search finds. results: and their annotations. uniforms: their types and values."""
+    """Over all pairs, or those that a search finds. results: and their annotations. uniforms: their types and
+    values.
+    """
     searched = rng.random() < 0.4
     dimensions = rng.choice((2, 3) if searched else (1, 2, 3, 3, 4))
     square = "d * d" if dimensions == 1 else "lw.dot(d, d)"
@@ -61,7 +65,9 @@ def _of_pairs(
 
 
 def _reduced(seed: int, rng: Random) -> RecordCase:
-    """The smallest of many and their indices, logarithms of sums, whether any or all; one alone or several, sums beside them."""
+    """The smallest of many and their indices, logarithms of sums, whether any or all; one alone or several, sums beside
+    them.
+    """
     many = rng.choice((1, 2, 5, 8, 32))
     value = rng.choice(("q", "f", "f + q", "source.w0 - target.w1", "-q"))
     near, far = rng.choice((2.0**-12, 0.0625)), rng.choice((0.5, 1.0, 4.0))  # of numbers that float32 holds
@@ -173,7 +179,9 @@ def _switched_elements(seed: int, rng: Random) -> RecordCase:
 
 
 def _extremes(seed: int, rng: Random) -> RecordCase:
-    """The smallest and the largest of what elements bring to the entries of a table: many to few entries, or few to many."""
+    """The smallest and the largest of what elements bring to the entries of a table: many to few entries, or few to
+    many.
+    """
     own, total = _total(rng)
     place = rng.choice(("p.ident", "p.ident", "p.kind", "p.rounds", "p.ident // 64", "0"))
     value = rng.choice((total, f"lw.exp(-({total}))", f"{total} - step"))

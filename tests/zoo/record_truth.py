@@ -36,8 +36,8 @@ def check(
 ) -> float:
     """The largest error of a call, in parts of what rounding may make.
 
-    found: its results. after: the fields of its elements after the call, and tables what it added to, of elements alone.
-    Few targets are looked at, and all elements. Raises `AssertionError` where one is wrong.
+    found: its results. after: the fields of its elements after the call, and tables what it added to, of elements
+    alone. Few targets are looked at, and all elements. Raises `AssertionError` where one is wrong.
     """
     with np.errstate(all="ignore"), warnings.catch_warnings(), lw.device("cpu"):
         warnings.simplefilter("ignore", lw.LanewiseWarning)

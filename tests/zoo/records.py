@@ -1,7 +1,8 @@
 """Kernels over records as people write them, from seeds: pairs, elements, and pairs that a search finds.
 
-A case is a text in the language and the fields of its records. The truth is the same text on float64 numbers, whose function
-Python runs for single targets. Constants of models and of default plans may be fitted to even seeds; odd seeds judge.
+A case is a text in the language and the fields of its records. The truth is the same text on float64 numbers, whose
+function Python runs for single targets. Constants of models and of default plans may be fitted to even seeds; odd seeds
+judge.
 """
 
 from __future__ import annotations
@@ -60,10 +61,9 @@ WEIGHTS = (
 class RecordCase:
     """One kernel over records of the class `Item`.
 
-    fields: their types as the text spells them. head: of the function, up to its parameters. body: its lines but the last,
-    which returns results as annotated.
-    same: whether targets are the sources as well. neighbours: about so many of the sources a search finds.
-    clustered: whether positions are. tables: arrays that the kernel reads, or adds to.
+    fields: their types as the text spells them. head: of the function, up to its parameters. body: its lines but the
+    last, which returns results as annotated. same: whether targets are the sources as well. neighbours: about so many
+    of the sources a search finds. clustered: whether positions are. tables: arrays that the kernel reads, or adds to.
     """
 
     seed: int
@@ -193,7 +193,9 @@ def _exact(text: str) -> str:
 
 
 def weight(rng: Random) -> str:
-    """What a pair counts for, of its squared distance `q` and of `g`, which is never zero; sometimes a long polynomial."""
+    """What a pair counts for, of its squared distance `q` and of `g`, which is never zero; sometimes a long
+    polynomial.
+    """
     if rng.random() < 0.2:
         text = _coefficient(rng)
         for _ in range(rng.choice((4, 12, 40))):

@@ -1,7 +1,8 @@
-"""Kernels over the sites of lattices as people write them, from seeds: flows with collisions of their own, and stencils.
+"""Kernels over the sites of lattices as people write them, from seeds: flows with collisions of their own, and
+stencils.
 
-The truth is a flow written down here: the function itself in Python for each site, in float64, and populations that move
-along their velocities, or turn back where a wall is.
+The truth is a flow written down here: the function itself in Python for each site, in float64, and populations that
+move along their velocities, or turn back where a wall is.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ TOLERANCE = 256 * float(np.finfo(np.float32).eps)
 
 @dataclass(frozen=True, slots=True)
 class SiteCase:
-    """One kernel. form: of its streaming. edges: periodic, or walls by axis. masked: whether kinds differ, with walls among them."""
+    """One kernel. form: of its streaming. edges: periodic, or walls by axis. masked: whether kinds differ, with walls
+    among them.
+    """
 
     seed: int
     family: str

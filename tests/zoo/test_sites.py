@@ -1,4 +1,6 @@
-"""Flows with their own collisions and stencils are right on a CPU, and explained for a GPU without an internal error."""
+"""Flows with their own collisions and stencils are right on a CPU, and explained for a GPU without an
+internal error.
+"""
 
 from __future__ import annotations
 

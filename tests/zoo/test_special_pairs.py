@@ -1,4 +1,6 @@
-"""Extremes over pairs, their indices and counts where numbers are equal, infinite or not numbers: every plan finds what NumPy does."""
+"""Extremes over pairs, their indices and counts where numbers are equal, infinite or not numbers: every plan finds what
+NumPy does.
+"""
 
 from __future__ import annotations
 

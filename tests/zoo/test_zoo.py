@@ -1,4 +1,6 @@
-"""Naive kernels of every family are right with default and random legal plans, and explained without an internal error."""
+"""Naive kernels of every family are right with default and random legal plans, and explained without an
+internal error.
+"""
 
 from __future__ import annotations
 

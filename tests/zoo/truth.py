@@ -32,7 +32,8 @@ def check(
     *,
     points: int = 12,
 ) -> float:
-    """The largest error among some points of the grid, in parts of what rounding may make; elements that they write are compared.
+    """The largest error among some points of the grid, in parts of what rounding may make; elements that they write are
+    compared.
 
     Raises `AssertionError` where one is wrong.
     """

@@ -1,7 +1,8 @@
 """Exact sums of floats into the elements of an array at places that another array tells: by way of
 buckets, on a CPU and on a GPU.
 
-On a CPU few elements get their sums directly (`primitives.direct_sums`). Of more an element has two whole numbers of 64 bits, which most values are split into by additions.
+On a CPU few elements get their sums directly (`primitives.direct_sums`). Of more an element has two
+whole numbers of 64 bits, which most values are split into by additions.
 
 A value x is split at two weights, top and low: `x + 1.5 * 2^52 * top` is rounded to a multiple of
 `top`, which the last bits of the sum say as an integer; what is left over is split at `low` in

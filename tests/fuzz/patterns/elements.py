@@ -1,4 +1,6 @@
-"""Elementwise programs over records or arrays of any shape: tables, values between their elements, indices, random numbers, scatters, sums."""
+"""Elementwise programs over records or arrays of any shape: tables, values between their elements, indices, random
+numbers, scatters, sums.
+"""
 
 from __future__ import annotations
 

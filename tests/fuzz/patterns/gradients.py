@@ -1,4 +1,6 @@
-"""Derivatives of smooth elements and pairs in float64, against differences of the function as ordinary Python computes it."""
+"""Derivatives of smooth elements and pairs in float64, against differences of the function as ordinary Python computes
+it.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def _smooth(rng: Random, leaves: list[str], depth: int) -> str:
 
 
 def _body(rng: Random, leaves: list[str]) -> list[str]:
-    """Some steps: variables, branches far from their kinks, loops of known and of unknown rounds. All that it may read has a derivative."""
+    """Some steps: variables, branches far from their kinks, loops of known and of unknown rounds. All that it may read
+    has a derivative.
+    """
     every = leaves
     # Numbers alone would make it an f32, which no f64 may be given to later.
     lines = [f"v: lw.f64 = {_smooth(rng, leaves, 3)}"]

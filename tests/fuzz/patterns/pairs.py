@@ -1,4 +1,6 @@
-"""Pairwise programs: every reduction, one record or two, tables, the element itself; also through searches, which must meet the same sources."""
+"""Pairwise programs: every reduction, one record or two, tables, the element itself; also through searches, which must
+meet the same sources.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +177,8 @@ def meeting(target, sources):
     return sources, np.ones(len(sources), bool)
 """
 
-# By brute force: a source is seen at its nearest image, and met within the radius; of many the nearest ones, of equally near
+# By brute force: a source is seen at its nearest image, and met within the radius; of many the nearest ones, of equally
+# near
 # ones those before others, and never the element itself.
 FOUND = """
 

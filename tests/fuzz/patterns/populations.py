@@ -1,4 +1,6 @@
-"""Populations: elements that live, die and multiply for some steps, against lists of ordinary records; no id is ever given twice."""
+"""Populations: elements that live, die and multiply for some steps, against lists of ordinary records; no id is ever
+given twice.
+"""
 
 from __future__ import annotations
 

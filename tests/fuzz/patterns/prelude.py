@@ -1,8 +1,9 @@
-"""What stands before every random program: the functions that its own text uses. It is printed with it, as one file that runs.
+"""What stands before every random program: the functions that its own text uses. It is printed with it, as one file
+that runs.
 
-A program defines `kernel` and `arguments(device)`, the arguments of a call; or `run(device, plan)` and `called(device)` of its own: a
-kernel with the arguments of a call, which is compiled and explained.
-What `expected()` gives, where there is one, was computed without lanewise's compiler.
+A program defines `kernel` and `arguments(device)`, the arguments of a call; or `run(device, plan)` and `called(device)`
+of its own: a kernel with the arguments of a call, which is compiled and explained. What `expected()` gives, where there
+is one, was computed without lanewise's compiler.
 """
 
 from __future__ import annotations

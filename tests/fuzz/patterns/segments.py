@@ -1,4 +1,6 @@
-"""Segmentwise programs: lists of one to four levels, empty ones among them, records or values as items, rows, windows, a dense axis or none."""
+"""Segmentwise programs: lists of one to four levels, empty ones among them, records or values as items, rows, windows,
+a dense axis or none.
+"""
 
 from __future__ import annotations
 

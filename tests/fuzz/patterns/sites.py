@@ -1,4 +1,6 @@
-"""Programs over lattices: stencils of fields, flows of populations with kinds, walls and fields, and lattices that are coupled."""
+"""Programs over lattices: stencils of fields, flows of populations with kinds, walls and fields, and lattices that are
+coupled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Threadwise programs: one to three indices, arrays of one to three dimensions, loops, branches, local arrays, scatters, edges, sums."""
+"""Threadwise programs: one to three indices, arrays of one to three dimensions, loops, branches, local arrays,
+scatters, edges, sums.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def _index(rng: Random, places: Mapping[str, str], length: str) -> str:
 
 
 def _direct(rng: Random, table: Table, places: Mapping[str, str]) -> str | None:
-    """Indices of the grid or of loops as they are, where the dimension is as long as they go: what passes know how to share."""
+    """Indices of the grid or of loops as they are, where the dimension is as long as they go: what passes know how to
+    share.
+    """
     chosen: list[str] = []
     for length in table.shape:
         fitting = [i for i, below in places.items() if below == length]

@@ -26,7 +26,9 @@ DATA = Path(__file__).parents[2] / "data" / "lbm"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
-    """A flow that begins with this density and velocity (D, *shape), in equilibrium. `magic` None: BGK instead of TRT."""
+    """A flow that begins with this density and velocity (D, *shape), in equilibrium. `magic` None: BGK
+    instead of TRT.
+    """
 
     lattice: lw.Lattice
     shape: tuple[int, ...]

@@ -1,4 +1,6 @@
-"""Walls between sites: a round pipe and a tilted channel, whose flows are known exactly; interpolated walls are of second order."""
+"""Walls between sites: a round pipe and a tilted channel, whose flows are known exactly; interpolated walls are of
+second order.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PLACES = ((0.29, 0.63), (0.5, 0.5), (0.11, 0.37), (0.83, 0.71))
 def pipe(
     radius: float, tau: float, *, interpolated: bool, device: str = "cpu", place: tuple[float, float] = PLACES[0]
 ) -> tuple[float, float]:
-    """Poiseuille's flow along z: the error of u = g (R^2 - r^2) / (4 nu) relative to it, and the wall's force over the body's."""
+    """Poiseuille's flow along z: the error of u = g (R^2 - r^2) / (4 nu) relative to it, and the wall's force over the
+    body's.
+    """
     n = math.ceil(2 * radius) + 4
     centre = (n / 2 - place[0], n / 2 - place[1])
     solid = ~cylinder((1, n, n), centre, radius)
@@ -49,7 +53,9 @@ def mean_error(radius: float, *, interpolated: bool, device: str) -> float:
 
 @pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), GPU])
 def test_a_round_pipe_is_of_second_order(device: str) -> None:
-    """From R = 5.3 to 21.2, where the mean error is 0.1 %; a half-way staircase has fifteen times that and is of first order."""
+    """From R = 5.3 to 21.2, where the mean error is 0.1 %; a half-way staircase has fifteen times that and is of first
+    order.
+    """
     coarse, fine = (mean_error(r, interpolated=True, device=device) for r in (5.3, 21.2))
     assert 1.9 < math.log2(coarse / fine) / 2 < 2.1
     assert fine < 0.001
@@ -60,7 +66,9 @@ def test_a_round_pipe_is_of_second_order(device: str) -> None:
 
 @pytest.mark.slow
 def test_where_the_wall_of_a_pipe_lies_hardly_depends_on_the_viscosity() -> None:
-    """It does on links that are cut before a quarter alone: the flow changes by 0.03 %, while the viscosity grows tenfold."""
+    """It does on links that are cut before a quarter alone: the flow changes by 0.03 %, while the viscosity grows
+    tenfold.
+    """
     thin, thick = (pipe(5.3, tau, interpolated=True)[0] for tau in (0.6, 1.5))
     assert thin == pytest.approx(thick, abs=4e-4)
 
@@ -97,7 +105,9 @@ def test_a_tilted_channel_is_of_second_order() -> None:
 
 
 def tilted_poiseuille(n: int) -> float:
-    """Walls along (2, 1), n sites apart along y, in a box of 2 n x n sites: what leaves at the right enters n sites further down."""
+    """Walls along (2, 1), n sites apart along y, in a box of 2 n x n sites: what leaves at the right enters n sites
+    further down.
+    """
     along, normal = np.array([2, 1]) / math.sqrt(5), np.array([-1, 2]) / math.sqrt(5)
     period = n * normal[1]  # from one channel to the next
     width = 0.77 * period

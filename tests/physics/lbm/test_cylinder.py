@@ -1,8 +1,10 @@
-"""A cylinder in a channel: the benchmark of Schaefer and Turek (1996), steady at Re = 20 (2D-1), shedding at Re = 100 (2D-2).
+"""A cylinder in a channel: the benchmark of Schaefer and Turek (1996), steady at Re = 20 (2D-1), shedding at Re = 100
+(2D-2).
 
 In benchmark units the channel is 2.2 x 0.41, the cylinder has its centre at (0.2, 0.2) and the diameter D = 0.1, and
-the inflow is a parabola of mean U: Re = U D / nu, coefficients are c = 2 F / (rho U^2 D), St = f D / U. The cylinder's wall is
-interpolated. Sound runs up and down between inlet and outlet for long: it does not shed, so the means over phases leave it out.
+the inflow is a parabola of mean U: Re = U D / nu, coefficients are c = 2 F / (rho U^2 D), St = f D / U. The cylinder's
+wall is interpolated. Sound runs up and down between inlet and outlet for long: it does not shed, so the means over
+phases leave it out.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ class Channel:
         return 2 * flow.force_on("cylinder") / (self.mean**2 * self.diameter)
 
     def stream_density(self, flow: Simulation) -> float:
-        """Of the fluid on its way to the cylinder: the pressure that drives it makes it denser than that at the outlet."""
+        """Of the fluid on its way to the cylinder: the pressure that drives it makes it denser than that at
+        the outlet.
+        """
         return float(flow.density[:, round(0.1 * self.scale)].mean())
 
 
@@ -97,7 +101,9 @@ def published(case: str, quantity: str) -> tuple[float, float]:
     ("height", "device"), [(82, "cpu"), (164, "cpu"), pytest.param(164, "cuda", marks=pytest.mark.cuda)]
 )
 def test_steady_drag_within_one_percent(height: int, device: str) -> None:
-    """2D-1 with D = 20 and D = 40 sites, after the mean flow has passed 32 diameters; the lift of the finer one is in the range."""
+    """2D-1 with D = 20 and D = 40 sites, after the mean flow has passed 32 diameters; the lift of the finer one is in
+    the range.
+    """
     channel = Channel(height, 0.03, 20)
     flow = channel.simulation(device)
     passing = channel.diameter / channel.mean
@@ -181,7 +187,9 @@ class Oscillations:
         return (len(self.crossings) - 1) / float(self.crossings[-1] - self.crossings[0])
 
     def largest(self, values: np.ndarray) -> float:
-        """Of a signal that repeats with the oscillations: a Fourier series up to their fifth harmonic that fits all of them best."""
+        """Of a signal that repeats with the oscillations: a Fourier series up to their fifth harmonic that fits all of
+        them best.
+        """
         (within,) = np.nonzero(
             (np.arange(len(values)) >= self.crossings[0]) & (np.arange(len(values)) < self.crossings[-1])
         )

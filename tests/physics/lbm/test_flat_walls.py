@@ -1,4 +1,6 @@
-"""Flat walls near planes of sites: drag does not depend on where between two planes a face lies, and no wave from site to site is left."""
+"""Flat walls near planes of sites: drag does not depend on where between two planes a face lies, and no wave from site
+to site is left.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_a_body_anywhere_has_the_same_drag(shape: tuple[int, ...], steps: int, d
 
 @pytest.mark.slow
 def test_a_box_from_cad_has_a_smooth_wake(tmp_path: Path) -> None:
-    """Its faces lie at x = 42 and 54, its sides between sites; before, u_x changed its sign from site to site in the wake."""
+    """Its faces lie at x = 42 and 54, its sides between sites; before, u_x changed its sign from site to site in the
+    wake.
+    """
     trimesh = pytest.importorskip("trimesh")
     trimesh.creation.box((2, 1, 0.6)).export(tmp_path / "car.stl")
     arguments = [

@@ -70,7 +70,9 @@ def test_every_step_of_a_start(form: str, interpolated: bool) -> None:
 
 @pytest.mark.parametrize("collision", ["mrt", "trt"])
 def test_drag_after_an_impulsive_start_does_not_alternate(collision: str) -> None:
-    """Undamped walls made it go up and down with every step by several times its mean; the mean is that of half-way walls."""
+    """Undamped walls made it go up and down with every step by several times its mean; the mean is that of half-way
+    walls.
+    """
     means, swings = [], []
     for interpolated in (True, False):
         flow = impulsive("in-place", interpolated, collision)
@@ -86,7 +88,9 @@ def test_drag_after_an_impulsive_start_does_not_alternate(collision: str) -> Non
 
 
 def test_a_run_writes_means_over_two_steps() -> None:
-    """Drag is about its later 1.5 when sound has left the body, and every value is the mean of two that are measured by hand."""
+    """Drag is about its later 1.5 when sound has left the body, and every value is the mean of two that are measured by
+    hand.
+    """
     setup = CASE.setup(size=8)
     assert setup.probe is not None
     every = setup.probe.every

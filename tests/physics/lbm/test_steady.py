@@ -40,7 +40,9 @@ class Ends:
 
     @property
     def at_rest(self) -> bool:
-        """An outflow holds nothing: what an inlet does that holds more than a velocity makes a flow between walls stop."""
+        """An outflow holds nothing: what an inlet does that holds more than a velocity makes a flow between
+        walls stop.
+        """
         return self.high in EDGES
 
 
@@ -110,7 +112,9 @@ class Channels:
 
 
 def changes_after(flow: Simulation, steps: int) -> Any:
-    """(*shape): how much the velocity of a site changes at most in 1, 2, 7 and 10 more steps, relative to the largest."""
+    """(*shape): how much the velocity of a site changes at most in 1, 2, 7 and 10 more steps, relative to the
+    largest.
+    """
     flow.run(steps)
     before, found = to_host(flow.velocity), []
     for count in (1, 2, 7, 10):
@@ -126,7 +130,8 @@ STREAMING = tuple(n for n, b in BOUNDARIES.items() if "velocity" in b.parameters
 
 
 def check_stream(lattice: str, collision: str, edge: str, device: str = "cpu") -> None:
-    """A stream past a body, without friction at its sides, from all those inlets, one beside the other, to an edge that lets it out.
+    """A stream past a body, without friction at its sides, from all those inlets, one beside the other, to an edge that
+    lets it out.
 
     Nothing holds its density, and still it stays.
     """

@@ -24,7 +24,9 @@ def vortices(shape: tuple[int, int], speed: float, viscosity: float, time: float
 
 
 def error(solver: str, size: int, tau: float, magic: float | None) -> float:
-    """The relative error of the velocity when about a fifth of it has decayed; the speed is as 1 / size (diffusive scaling)."""
+    """The relative error of the velocity when about a fifth of it has decayed; the speed is as 1 / size (diffusive
+    scaling).
+    """
     shape = (3 * size // 2, size)
     speed, viscosity = 0.64 / size, (tau - 0.5) / 3
     density, velocity = vortices(shape, speed, viscosity, 0)

@@ -1,4 +1,6 @@
-"""A call whose 99 % error is above its accuracy says so, wherever its elements are: errors of all results, in float64."""
+"""A call whose 99 % error is above its accuracy says so, wherever its elements are: errors of all results, in
+float64.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Searches of flocks in a plane that repeats: skins and collisions that the world is wide enough for, whatever its height."""
+"""Searches of flocks in a plane that repeats: skins and collisions that the world is wide enough for, whatever its
+height.
+"""
 
 from __future__ import annotations
 

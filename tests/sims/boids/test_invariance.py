@@ -1,4 +1,5 @@
-"""What a flock must not depend on: where its scene lies, how it is turned, in which order agents come, and who else is far away.
+"""What a flock must not depend on: where its scene lies, how it is turned, in which order agents come, and who else is
+far away.
 
 Each property runs one scene as it is and another one that is the same for the rules, and compares agent by agent.
 """

@@ -37,7 +37,9 @@ def test_no_agent_leaves_the_plane(more: dict[str, Any], device: str) -> None:
 
 @pytest.mark.parametrize("semantics", ["sync", "thesis"])
 def test_it_flies_as_in_space(semantics: str) -> None:
-    """Nothing in the rules leads out of the plane: three dimensions give the same, but for products that are added to zero."""
+    """Nothing in the rules leads out of the plane: three dimensions give the same, but for products that are added to
+    zero.
+    """
     how: dict[str, Any] = {"search": "all-pairs", "semantics": semantics, "precision": "f64", "device": "cpu"}
     flat = boids.Flock(200, dimension=2, seed=2, **how)
     deep = boids.Flock(state=flat.state, **how)

@@ -1,4 +1,6 @@
-"""What gravity takes of a GPU's memory, as docs/gravity.md says, by its kernels for an NVIDIA H200; no GPU is needed."""
+"""What gravity takes of a GPU's memory, as docs/gravity.md says, by its kernels for an NVIDIA H200; no GPU is
+needed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ BODIES = {"f32": 80, "f64": 172, "mixed": 152}
 
 @pytest.mark.parametrize("precision", RECORDS)
 def test_bytes_of_a_body_on_a_gpu_are_those_documented(precision: str) -> None:
-    """The bodies, as they are and as they were when forces were computed, their accelerations, and a count of steps each."""
+    """The bodies, as they are and as they were when forces were computed, their accelerations, and a count of steps
+    each.
+    """
     record, count = RECORDS[precision].__record__, 10_000
     acceleration = 3 * DTYPES[pair_type(precision)].itemsize
     nbytes = 2 * default_layout(record, "cuda").arrange(record.leaves).nbytes(count) + count * (acceleration + 4)
@@ -49,7 +53,9 @@ def test_bytes_of_a_body_on_a_gpu_are_those_documented(precision: str) -> None:
 @pytest.mark.parametrize("count", [2048, 36_000, 40_000, 524_288])
 @pytest.mark.parametrize("precision", RECORDS)
 def test_partial_sums_on_a_gpu_take_no_more_than_documented(precision: str, count: int) -> None:
-    """64 MiB; with reciprocity in order, counters of at most one byte a body, and float64 totals where sums are float64."""
+    """64 MiB; with reciprocity in order, counters of at most one byte a body, and float64 totals where sums are
+    float64.
+    """
     physics = make_physics(RECORDS[precision], True)
     kernels = {
         "force": compiled(force_of(count, precision), "cuda", "sm_90"),

@@ -1,4 +1,5 @@
-"""What gravity does not depend on: where a scene lies, how it is mirrored and turned, its unit of length, the order of its bodies.
+"""What gravity does not depend on: where a scene lies, how it is mirrored and turned, its unit of length, the order of
+its bodies.
 
 Whole runs, by all pairs and by a tree. Where both scenes are added up from the same numbers in the same order, bits are
 requested; places are multiples of `GRID`, so that moving a scene rounds none of them.
@@ -29,7 +30,9 @@ EPSILON = {"f32": 2.0**-24, "mixed": 2.0**-24, "f64": 2.0**-53}
 
 @dataclass(frozen=True)
 class Motion:
-    """A place x becomes `scale` * x[axes] * signs + shift, and a velocity likewise, as long as the scene takes scale ** 1.5."""
+    """A place x becomes `scale` * x[axes] * signs + shift, and a velocity likewise, as long as the scene takes scale **
+    1.5.
+    """
 
     axes: tuple[int, int, int] = (0, 1, 2)
     signs: tuple[int, int, int] = (1, 1, 1)
@@ -45,7 +48,9 @@ class Motion:
         return found * np.asarray(self.signs, found.dtype)
 
     def state(self, state: State) -> State:
-        """What a state becomes; in float64 exactly, but for the shift of places that rounding has moved off the grid."""
+        """What a state becomes; in float64 exactly, but for the shift of places that rounding has moved off
+        the grid.
+        """
         speed, handed = self.scale / self.time, np.linalg.det(np.eye(3)[list(self.axes)]) * np.prod(self.signs)
         momentum = self.turned(state.momentum) * speed
         return State(
@@ -126,7 +131,9 @@ def check_bits(motion: Motion, method: str, precision: str, integrator: str = "l
 
 
 def check_near(motion: Motion, method: str, precision: str, integrator: str = "leapfrog", order: Any = None) -> None:
-    """All of a run within the rounding of forces, which steps add up, and of places, which the steepest force multiplies."""
+    """All of a run within the rounding of forces, which steps add up, and of places, which the steepest force
+    multiplies.
+    """
     one = State.of(simulation(Motion(), method, precision, integrator, steps=STEPS))
     other = State.of(simulation(motion, method, precision, integrator, order, steps=STEPS))
     wanted, epsilon = motion.state(one), EPSILON[precision]
@@ -188,7 +195,9 @@ def shuffled(method: str) -> Any:
 
 
 def check_tree(precision: str, integrator: str = "leapfrog") -> None:
-    """A tree puts bodies in an order of its own, so theirs is of no matter; and lengths times a power of two round alike."""
+    """A tree puts bodies in an order of its own, so theirs is of no matter; and lengths times a power of two round
+    alike.
+    """
     for motion in SCALES:
         check_bits(motion, "tree", precision, integrator)
     order = shuffled("tree")
@@ -212,7 +221,9 @@ def test_a_tree_with_every_precision_and_integrator(precision: str, integrator: 
 
 
 def check_tree_errors(motions: list[Motion], precision: str) -> None:
-    """Other groups form in a mirror. Their forces are as near to those of all pairs, and so apart by the two errors at most."""
+    """Other groups form in a mirror. Their forces are as near to those of all pairs, and so apart by the two errors at
+    most.
+    """
     exact = np.asarray(simulation(Motion(), "tree", precision).acceleration)
     reference = Simulation(make_bodies(scene(METHODS["tree"][0]), precision="f64"), softening=SOFTENING).acceleration
     size = np.linalg.norm(reference, axis=1)

@@ -56,7 +56,9 @@ def resumed(path: Path, steps: int | None = None, device: str | None = None) -> 
 
 
 def tune(simulation: Simulation, kernel: str, plan: Plan) -> None:
-    """As if tuning on this machine had found `plan` the fastest for a kernel of such a simulation, in another process."""
+    """As if tuning on this machine had found `plan` the fastest for a kernel of such a simulation, in another
+    process.
+    """
     physics, bodies = simulation._law.physics, simulation.bodies  # pyright: ignore[reportPrivateUsage]
     wanted = {"acceleration": simulation.plan, "potential": wanted_potential()}[kernel]
     job = getattr(physics, kernel).tuning_job(bodies, bodies, plan=wanted, softening2=SOFTENING**2)

@@ -1,4 +1,6 @@
-"""What a flow does not depend on: mirrors, the names of axes, where a run is cut, when it is looked at, and the order in which kinds are named."""
+"""What a flow does not depend on: mirrors, the names of axes, where a run is cut, when it is looked at, and the order
+in which kinds are named.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Setup = dict[str, Any]
 
 
 def stream(dimension: int = 2, kind: str = "", **options: Any) -> Setup:
-    """A channel without any symmetry: an inlet with a profile, an outlet of pressure, a moving wall, a round body, a corner of sites."""
+    """A channel without any symmetry: an inlet with a profile, an outlet of pressure, a moving wall, a round body, a
+    corner of sites.
+    """
     height, length = 11, 16
     shape = (height, length) if dimension == 2 else (4, height, length)
     mask = np.zeros(shape, np.int32)

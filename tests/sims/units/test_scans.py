@@ -99,7 +99,9 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
 def test_kills_of_everything_change_no_byte(
     name: str, tmp_path: Path, undisturbed: Callable[[str], dict[str, bytes]], started: list[subprocess.Popen[str]]
 ) -> None:
-    """`kill -9` of the process that the user started: units' own are gone then, too, and what is resumed with two workers ends the same."""
+    """`kill -9` of the process that the user started: units' own are gone then, too, and what is resumed with two
+    workers ends the same.
+    """
     wanted, folder = undisturbed(name), tmp_path / "scan"
     scan = scan_of(name)
     words = ["run", folder, scan.product, *scan.options, "--scan", SCANS[name][1]]

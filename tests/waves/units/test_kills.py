@@ -39,7 +39,9 @@ def ended(process: subprocess.Popen[str]) -> str:
 
 
 def steps(folder: Path) -> dict[str, list[int]]:
-    """The next step of every unit that has a checkpoint: direction, spin-down, and the direction behind its last one."""
+    """The next step of every unit that has a checkpoint: direction, spin-down, and the direction behind its
+    last one.
+    """
     found: dict[str, list[int]] = {}
     for path in folder.glob("unit-*.json"):
         state = json.loads(path.read_text(encoding="utf-8"))

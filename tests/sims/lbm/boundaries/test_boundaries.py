@@ -57,8 +57,10 @@ def test_density_and_velocity_are_those_wanted(name: str, lattice: Lattice, face
         np.testing.assert_allclose(deviation, 0.03, rtol=0, atol=1e-15)
         axis = "xyz".index(face[0])
         np.testing.assert_allclose(np.delete(u, axis, 0), 0, rtol=0, atol=1e-15)
-    # The normal momentum and the density are those of the known populations, whichever of them is given; where the fluid leaves
-    # through a given pressure, the momentum flux through the face is that of the equilibrium, unless the speed would change by half.
+    # The normal momentum and the density are those of the known populations, whichever of them is given; where the
+    # fluid leaves
+    # through a given pressure, the momentum flux through the face is that of the equilibrium, unless the speed would
+    # change by half.
     sides = make_face(lattice, face)
     left = 2 * f[[q.index for q in sides.leaving]].sum(0)
     known = f[[q.index for q in sides.grazing]].sum(0) + left

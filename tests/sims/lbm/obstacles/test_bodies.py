@@ -1,4 +1,6 @@
-"""Bodies of a mesh that are inside out: the mask is that of all solids, or an error names the body. None makes a hole where it overlaps another."""
+"""Bodies of a mesh that are inside out: the mask is that of all solids, or an error names the body. None makes a hole
+where it overlaps another.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,9 @@ def test_a_mesh_with_faces_in_sites(tmp_path: Path) -> None:
 
 
 def test_a_mesh_in_float32_has_flat_faces(tmp_path: Path) -> None:
-    """The corners of a box of 0.6 that is scaled by 10 are integers but for rounding: each face is on one side of its sites."""
+    """The corners of a box of 0.6 that is scaled by 10 are integers but for rounding: each face is on one side of its
+    sites.
+    """
     trimesh = pytest.importorskip("trimesh")
     trimesh.creation.box((1.2, 0.6, 0.6)).export(tmp_path / "box.stl")
     place = obstacles.Placement(length=12.0, centre=(10, 7, 7))

@@ -55,7 +55,8 @@ def test_bodies_that_share_faces_share_no_site(x: int, y: int, z: int, seed: int
 
 @pytest.mark.parametrize(("x", "y"), [(55, 11), (42, 14), (22, 22), (44, 22), (23, 23), (25, 25)])
 def test_edges_that_rounding_puts_on_either_side_of_a_site_do_not_leak(x: int, y: int) -> None:
-    # The edge from (0, 0) to (x, y) passes through sites, and what is computed from its other end differs in the last bit.
+    # The edge from (0, 0) to (x, y) passes through sites, and what is computed from its other end differs in the last
+    # bit.
     rows = np.arange(1, y)
     assert (np.ceil(rows / y * x) != np.ceil(x + (rows - y) / -y * -x)).any()
     vertices = np.array([(0, 0, 1), (x, y, 1), (x + 5, 0, 1), (x / 2, y / 2, 5)])

@@ -1,6 +1,8 @@
-"""Sitewise functions on arrays of sites: the same text in ordinary Python, about five times faster than with lanewise's vectors.
+"""Sitewise functions on arrays of sites: the same text in ordinary Python, about five times faster than with lanewise's
+vectors.
 
-Those check and convert every component; here a vector is a list of arrays (`test_plain_python` says that both are equal). Also what a flow needs besides a collision, in a few lines of NumPy.
+Those check and convert every component; here a vector is a list of arrays (`test_plain_python` says that both are
+equal). Also what a flow needs besides a collision, in a few lines of NumPy.
 """
 
 from __future__ import annotations
