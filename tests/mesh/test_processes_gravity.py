@@ -65,6 +65,7 @@ def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, me
         assert (done.returncode, said) == (0, [])
         assert done.stdout.count(" pairs/s") == (method == "direct")
         assert last_json(done.stdout)["device"] == f"cpu*{count}"
+        assert f"\n{count} processes; rows go by MPI, through memory of the host\n" in done.stdout
         names = sorted(p.name for p in alone.iterdir())
         assert names == sorted(p.name for p in together.iterdir())
         for name in names:

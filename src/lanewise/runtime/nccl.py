@@ -62,6 +62,8 @@ class NcclTransport:
     other ranks are well.
     """
 
+    way = "by NCCL, from GPU to GPU"
+
     def __init__(
         self, rest: MpiTransport, device: str, until: Callable[[Callable[[], bool]], None]
     ) -> None:

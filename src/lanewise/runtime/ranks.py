@@ -132,6 +132,10 @@ class Ranks:
         """What moves rows between these devices of all ranks."""
         return self._between.get(tuple(map(tuple, everywhere)), self.transport)
 
+    def describe(self) -> str:
+        """How many processes these are, and how the rows of their last mesh go between them."""
+        return f"{self.size} processes; rows go {self.between(self._devices).way}"
+
     @property
     def number_here(self) -> int:
         """This process among those of its host."""

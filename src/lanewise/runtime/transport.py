@@ -34,6 +34,11 @@ class Transport(Protocol):
     @property
     def size(self) -> int: ...
 
+    @property
+    def way(self) -> str:
+        """How rows go from process to process, for people."""
+        ...
+
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
         """The rows of all ranks, one after the other, where the own ones lie. counts: how many
         each has.
@@ -59,6 +64,7 @@ class Alone:
     """The transport of a process that has the whole mesh."""
 
     rank, size = 0, 1
+    way = "nowhere"
 
     def gather(self, own: Rows, counts: Sequence[int], /) -> Rows:
         del counts
@@ -80,6 +86,8 @@ class MpiTransport:
 
     wait: waits for requests of MPI, and looks meanwhile whether the other ranks are well.
     """
+
+    way = "by MPI, through memory of the host"
 
     def __init__(self, communicator: Any, wait: Callable[[list[Any]], None]) -> None:
         self._communicator, self._wait = communicator, wait

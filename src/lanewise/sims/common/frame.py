@@ -20,7 +20,7 @@ import typer
 from lanewise.profiling import Profile
 from lanewise.sims.common.cards import TURN
 from lanewise.sims.common.options import GivenOptions
-from lanewise.sims.common.processes import writes
+from lanewise.sims.common.processes import joined, writes
 from lanewise.sims.common.profile_report import ProfileReport
 from lanewise.sims.common.viewing import check_view, viewed
 from lanewise.support.command import INTERRUPTED
@@ -79,6 +79,8 @@ def carry_out(
         summary = run.finish()
         report.finish(summary)
     product.say(run, summary)
+    if (ranks := joined()) is not None:
+        print(ranks.describe())
     if TURN.is_shared:
         _give_back(run, summary["device"])
     for path in filter(None, (own, *others)):
