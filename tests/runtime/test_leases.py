@@ -52,7 +52,7 @@ def free(work: Callable[[], object]) -> bool:
     """Whether another thread gets to the end of it."""
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    thread.join(5)
+    thread.join(60)  # patience: it is there at once, or never
     return not thread.is_alive()
 
 
