@@ -4,6 +4,7 @@ of all.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def test_runs_have_the_files_of_one_process(line: list[Any], tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("case", "code"), [("exception", 1), ("alone", 1), ("killed", None)])
 def test_all_end_where_one_does(case: str, code: int | None) -> None:
+    began = time.monotonic()
     done = run(2, PROGRAM, case)
     assert done.returncode == code if code else done.returncode
+    assert time.monotonic() - began < 30.0
     assert case == "killed" or "rank" in done.stderr  # of a killed one launchers speak

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,19 @@ def test_a_call_that_one_process_makes_alone_ends() -> None:
 
 
 @pytest.mark.parametrize("options", [(), pytest.param(("-disable-auto-cleanup",), marks=pytest.mark.slow)])
-def test_all_end_after_one_was_killed(options: tuple[str, ...]) -> None:
+def test_all_end_soon_after_one_was_killed(options: tuple[str, ...]) -> None:
+    begin = time.monotonic()
     done = run(2, PROGRAM, "killed", options=options)
     assert done.returncode != 0
+    assert time.monotonic() - begin < 30
     # MPICH's launcher ends the others itself, and does not always pass on what they say
     assert (done.stdout + done.stderr).count(" is gone; the other processes end") <= 1
 
 
 def test_who_waits_at_its_end_for_one_that_is_gone_ends() -> None:
+    begin = time.monotonic()
     done = run(2, PROGRAM.with_name("waiting_program.py"))
+    assert time.monotonic() - begin < 30
     # the launcher ends the other with a signal, and returns whichever code it has learnt of first
     assert done.returncode in (2, signal.SIGKILL)
     assert " is gone; the other processes end" in done.stdout + done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,13 @@ def test_a_run_that_is_stopped_or_killed_leaves_a_checkpoint(tmp_path: Path, ran
             children = psutil.Process(process.pid).children(recursive=True)
             ranks = {p.environ().get("PMI_RANK"): p for p in children if "lanewise" in p.cmdline()}
             ranks[str(rank)].kill()
+        begin = time.monotonic()
         done = end_of(process)
     if rank is None:
         assert done.returncode == 130
         assert done.stderr.count("interrupted; continue with: lanewise boids run --resume") == 1
     assert done.returncode != 0
+    assert time.monotonic() - begin < 30
     step = read_checkpoint(path).clock.step
     went_on = command("boids", "run", "--resume", path, "--steps", 2, "--device", "cpu")
     assert (went_on.code, read_checkpoint(path).clock.step) == (0, step + 2)
