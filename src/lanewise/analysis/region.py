@@ -13,7 +13,7 @@ from typing import Literal
 from lanewise.analysis.instructions import Instructions, mix
 from lanewise.analysis.value_numbering import Value, ValueTable, number_expression
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import rewrite
+from lanewise.ir.traverse import rewrite, subexpressions
 from lanewise.language.types import Scalar
 
 SECTOR = 32  # bytes that memory moves at least
@@ -150,6 +150,10 @@ class KernelWork:
 Environment = dict[str, Value]
 
 
+def _is_unnamed(x: ir.Expression, env: Environment) -> bool:
+    return isinstance(x, ir.Builtin | ir.Element) or (isinstance(x, ir.Local) and x.name not in env)
+
+
 @dataclass(slots=True)
 class Values:
     """All values of one kernel.
@@ -198,7 +202,9 @@ class Values:
         it.
         """
         before = len(self.table.nodes)
-        value = number_expression(self.table, rewrite(e, lambda x: self._named(x, env, here)), env)
+        if any(_is_unnamed(x, env) for x in subexpressions(e)):
+            e = rewrite(e, lambda x: self._named(x, env, here))
+        value = number_expression(self.table, e, env)
         for n in range(before, len(self.table.nodes)):
             if n not in self.homes:
                 self.homes[n] = self._home(n, here)

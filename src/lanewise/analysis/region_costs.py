@@ -192,13 +192,14 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
         passes = max(lanes * size // LINE, lanes // 2, 1)
         return Lie("gathered", float(sectors), float(passes), float(lanes))
     everywhere = np.broadcast_to(places, active.shape)
-    taken = everywhere[active.any(axis=1)]
-    rows = taken if len(taken) else everywhere
-    sectors = _distinct(rows, size, SECTOR) * max(1, size // SECTOR)
+    running = active.any(axis=1)
+    rows = everywhere if running.all() or not running.any() else everywhere[running]
     distances = np.diff(rows, axis=1)
+    units = _Units(rows, distances, size)
+    sectors = units.distinct(SECTOR) * max(1, size // SECTOR)
     if not distances.any():
         return Lie("broadcast", sectors, max(1.0, size / 8))
-    lines = _distinct(rows, size, LINE)
+    lines = units.distinct(LINE)
     passes = max(_passes(rows, size), lines / LOOKUPS)
     return Lie("streamed" if (distances == 1).all() else "strided", sectors, passes, lines)
 
@@ -222,9 +223,31 @@ def _passes(rows: Sample, size: int) -> float:
     return max(1.0, size / 8, float(most.mean()))
 
 
-def _distinct(rows: Sample, size: int, unit: int) -> float:
-    """Units of memory that a warp's first bytes lie in, on average."""
-    return float(np.mean(_numbers(rows * size // unit)))
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Units of memory that the first bytes of warps lie in.
+
+    rows: the places of each warp's threads; distances: from each to the next. Most warps differ in
+    where they begin alone.
+    """
+
+    rows: Sample
+    distances: Sample
+    size: int
+
+    def distinct(self, unit: int) -> float:
+        """How many there are, on average."""
+        rows, distances = self.rows, self.distances
+        if (distances == distances[:1]).all():  # only where it begins in a unit matters
+            begins = rows[:, 0] * self.size % unit
+            often = np.bincount(begins, minlength=unit)
+            met = np.flatnonzero(often)
+            each = _numbers((met[:, None] + (rows[0] - rows[0, 0]) * self.size) // unit)
+            return float((each * often[met]).sum() / len(rows))
+        if (distances >= 0).all():
+            each = 1 + (np.diff(rows * self.size // unit, axis=1) != 0).sum(axis=1)
+            return float(np.mean(each))
+        return float(np.mean(_numbers(rows * self.size // unit)))
 
 
 def _numbers(rows: Sample) -> Sample:
@@ -293,13 +316,20 @@ def note_sectors(region: Region, touches: list[Touch], warps: int) -> None:
             for t in mine
             for d in range(0, t.size, SECTOR)
         ]
-        every = np.concatenate(sectors, axis=1)
+        every = np.concatenate([_changing(s) for s in sectors], axis=1)
         counts = _numbers(every) - (every == NOWHERE).any(axis=1)
         blocks = every.reshape(-1, warps * every.shape[1])
         of_blocks = _numbers(blocks) - (blocks == NOWHERE).any(axis=1)
         busy = max(1, int((counts > 0).sum()))
         region.sectors[key] = region.sectors.get(key, 0.0) + float(counts.sum()) / busy
         region.together[key] = region.together.get(key, 0.0) + float(of_blocks.sum()) / busy
+
+
+def _changing(rows: Sample) -> Sample:
+    """The columns that differ from the one before in some row: the others hold nothing new."""
+    keep = np.ones(rows.shape[1], bool)
+    keep[1:] = (rows[:, 1:] != rows[:, :-1]).any(axis=0)
+    return rows if keep.all() else rows[:, keep]
 
 
 ROWS_APART = (2, 3, 4)  # distances of rows that are looked for: a sample meets all in between

@@ -50,7 +50,14 @@ from lanewise.analysis.sampling import (
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import GATHER_STEP, WHILE, original, own, turns_of
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import (
+    blocks,
+    expressions,
+    reads,
+    statements,
+    subexpressions,
+    writes,
+)
 from lanewise.language.target import WARP
 
 __all__ = [
@@ -522,10 +529,13 @@ class _Walk:
         self, s: ir.Load | ir.Store | ir.Scatter | ir.CopyLanes, env: Environment, here: Region
     ) -> None:
         match s:
-            case ir.Load() if self.is_repeated(s, env, here):
-                pass
             case ir.Load():
-                self.access(s.buffer, s.index, s.names, env, here, write=False)
+                place = self.values.number(s.index, env, here).number if self.on_gpu else None
+                if place is not None and self.is_repeated(s, place, env, here):
+                    return
+                if not _stays(s.index, s.names):
+                    place = None
+                self.access(s.buffer, s.index, s.names, env, here, write=False, number=place)
                 aside = self.aside.get((s.buffer, s.index), (None,) * len(s.names))
                 for name, known in zip(s.names, aside, strict=True):
                     if not name:
@@ -534,7 +544,8 @@ class _Walk:
                     self.samples[name] = known
                     if self.buffers[s.buffer].space == "global":
                         self.values.loaded.add(env[name].number)
-                place = self.values.number(s.index, env, here).number
+                if place is None:
+                    place = self.values.number(s.index, env, here).number
                 self.read[s.buffer, place, len(s.names)] = (
                     here,
                     [env[n] if n else None for n in s.names],
@@ -559,13 +570,10 @@ class _Walk:
                     self.describe(s.buffer, s.index, places, (WANTED,) * s.lanes, write=True)
                 )
 
-    def is_repeated(self, s: ir.Load, env: Environment, here: Region) -> bool:
-        """Whether the same was read before on the way to here, and nothing was written since: then
-        a compiler does not read it again.
+    def is_repeated(self, s: ir.Load, number: int, env: Environment, here: Region) -> bool:
+        """Whether the same was read before on the way to here, from the place of this number, and
+        nothing was written since: then a compiler does not read it again.
         """
-        if not self.on_gpu:
-            return False
-        number = self.values.number(s.index, env, here).number
         before = self.read.get((s.buffer, number, len(s.names)))
         if before is None or not here.inside(before[0]):
             return False
@@ -597,7 +605,7 @@ class _Walk:
         for place in [p for p in self.aside if p[0] == s.buffer]:
             del self.aside[place]
         places = value_of(s.index, self.samples)
-        if places is not None and all(_distinct(row) for row in np.atleast_2d(places)):
+        if places is not None and _are_distinct(np.atleast_2d(places)):
             self.aside[s.buffer, s.index] = tuple(value_of(v, self.samples) for v in s.values)
 
     def describe(
@@ -641,10 +649,12 @@ class _Walk:
         here: Region,
         *,
         write: bool,
+        number: int | None = None,
     ) -> None:
         places = value_of(index, self.samples)
         b, access = self.buffers[buffer], self.describe(buffer, index, places, names, write=write)
-        number = self.values.number(index, env, here).number
+        if number is None:
+            number = self.values.number(index, env, here).number
         self.addresses.setdefault(number, []).append((here, buffer))
         here.accesses.append(access)
         here.instructions += mix({f"{b.space} {'store' if write else 'load'} {access.bytes}": 1})
@@ -695,8 +705,18 @@ def _is_in_rounds(region: Region) -> bool:
     return False
 
 
-def _distinct(places: Sample) -> bool:
-    return len(np.unique(places)) == len(places)
+def _are_distinct(rows: Sample) -> bool:
+    """Whether no row has a place twice."""
+    ordered = np.sort(rows, axis=1)
+    return not (ordered[:, 1:] == ordered[:, :-1]).any()
+
+
+def _stays(index: ir.Expression, names: tuple[str, ...]) -> bool:
+    """Whether an index is the same value again after these variables are loaded from there."""
+    return not any(
+        isinstance(x, ir.Element) or (isinstance(x, ir.Local) and x.name in names)
+        for x in subexpressions(index)
+    )
 
 
 def _name(s: ir.For | ir.While) -> str:
