@@ -6,7 +6,7 @@ The variables whose values depend on others, through arithmetic, memory, branche
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, used_by, writes
+from lanewise.ir.traverse import expressions, reads, statements, used_by, writes
 
 
 def spread(
@@ -14,14 +14,16 @@ def spread(
 ) -> set[str]:
     """These variables and all whose value depends on them, but through statements of some kinds."""
     names = set(names)
+    parts = [
+        (control(s), [n for x in statements((s,)) for n in writes(x)])
+        for s in statements(body)
+        if not isinstance(s, without)
+    ]
     while True:
         before = len(names)
-        for s in statements(body):
-            if control(s) & names and not isinstance(s, without):
-                names |= {
-                    *writes(s),
-                    *(n for b in blocks(s) for x in statements(b) for n in writes(x)),
-                }
+        for used, written in parts:
+            if not used.isdisjoint(names):
+                names.update(written)
         if len(names) == before:
             return names
 

@@ -10,9 +10,11 @@ is joined: the test would be made in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import SequenceMatcher
+from functools import cache
+from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import original, own
@@ -26,7 +28,7 @@ from lanewise.ir.traverse import (
     writes,
     written_in,
 )
-from lanewise.language.types import BOOL
+from lanewise.language.types import BOOL, Scalar
 from lanewise.passes.base import is_source_loop
 
 INSIDE = own("inside")
@@ -38,7 +40,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel | None:
     assert isinstance(split, ir.If)
     one, other = rename(split.then, raw_places(split.otherwise)), split.otherwise
     try:
-        body = _Joining(_alone(one, other) | _alone(other, one)).block(one, other)
+        body = _Joining(_alone(one, other) | _alone(other, one), _Keys()).block(one, other)
     except _Apart:
         return None
     if _leaks(body):
@@ -70,19 +72,59 @@ def _alone(body: ir.Block, other: ir.Block) -> frozenset[str]:
     return frozenset(n for n, times in count.items() if times == 1 and n not in elsewhere)
 
 
+class _Keys:
+    """A number for each thing that kernels are made of, one for all that are written alike: what
+    compares as equal is not always, as zero and minus zero. Each is looked at once, however deep
+    in others it lies.
+    """
+
+    def __init__(self) -> None:
+        self._met: dict[int, tuple[object, int]] = {}  # which it holds
+        self._numbers: dict[object, int] = {}
+
+    def of(self, value: object) -> object:
+        kind = type(value)
+        if kind is tuple:
+            return tuple([self.of(v) for v in value])  # pyright: ignore[reportGeneralTypeIssues]
+        if kind is float:
+            return float, repr(value)
+        written = _written(kind)
+        if written is None:
+            return value
+        met = self._met.get(id(value))
+        if met is None:
+            key = kind, *[self.of(v) for v in written(value)]
+            met = self._met[id(value)] = value, self._numbers.setdefault(key, len(self._numbers))
+        return _Numbered, met[1]
+
+
+@cache
+def _written(kind: type[Any]) -> Callable[[Any], tuple[object, ...]] | None:
+    """What gives all of a thing that its text has; None for what has no parts."""
+    if kind is Scalar or not is_dataclass(kind):
+        return None
+    names = [f.name for f in fields(kind) if f.repr]
+    return lambda value: tuple([getattr(value, n) for n in names])
+
+
+class _Numbered:
+    """Beside a number that stands for something."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """alone: variables that one body alone has; rounds: whether this is in a loop over the rounds
-    of a tile.
+    """alone: variables that one body alone has; keys: what tells statements apart; rounds: whether
+    this is in a loop over the rounds of a tile.
     """
 
     alone: frozenset[str]
+    keys: _Keys
     rounds: bool = False
 
     def block(self, one: ir.Block, other: ir.Block) -> ir.Block:
         """Statements of both, in their order; those that differ under the test."""
         done: list[ir.Statement] = []
-        names = [[_key(s) for s in side] for side in (one, other)]
+        names = [[self.keys.of(s) for s in side] for side in (one, other)]
         for tag, i, j, k, n in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
             done += one[i:j] if tag == "equal" else self._differing(one[i:j], other[k:n])
         return tuple(done)
@@ -160,8 +202,3 @@ def _needed(body: ir.Block) -> set[str]:
         needed |= used_by(s) - seen
         seen |= set(writes(s))
     return needed
-
-
-def _key(s: ir.Statement) -> str:
-    """Text that tells apart what compares as equal: zero and minus zero."""
-    return repr(s)

@@ -373,6 +373,7 @@ class Copies:
 
     def __init__(self, varying: set[str], points: int) -> None:
         self.varying, self.points = varying, points
+        self._names = [{n: _name(n, p, points) for n in varying} for p in range(points)]
 
     def block(self, block: ir.Block) -> ir.Block:
         return tuple(new for s in block for new in self.statement(s))
@@ -385,7 +386,7 @@ class Copies:
 
     def _copy(self, s: ir.Statement, p: int) -> ir.Block:
         if any((control(x) | set(writes(x))) & self.varying for x in statements((s,))):
-            return rename((s,), {n: _name(n, p, self.points) for n in self.varying})
+            return rename((s,), self._names[p])
         return () if p else (s,)
 
     def statement(self, s: ir.Statement) -> ir.Block:
@@ -395,5 +396,5 @@ class Copies:
             return (rewrite_statement(s, lambda e: e, self.block),)
         copies: list[ir.Statement] = []
         for p in range(self.points):
-            copies += rename((s,), {n: _name(n, p, self.points) for n in self.varying})
+            copies += rename((s,), self._names[p])
         return tuple(copies)

@@ -145,22 +145,15 @@ class _Sharing:
         """Statements without loops, branches and barriers."""
         stored = {s.array for s in run if isinstance(s, ir.StoreElement)}
         written = Counter(n for s in run for n in writes(s))
+        changing = written.keys() - self.definitions.keys()
         groups: dict[Key, list[_Read]] = {}
         sites: dict[int, _Read] = {}
         for n, s in enumerate(run):
             if isinstance(s, ir.LoadElement) and self._is_fixed(s.array, stored) and not s.more:
-                last = index_sum(s.indices[-1], self.definitions)
-                front = tuple(
-                    (a.key(), a.constant)
-                    for a in (index_sum(i, self.definitions) for i in s.indices[:-1])
-                )
-                used = {
-                    n
-                    for i in s.indices
-                    for e in index_sum(i, self.definitions).terms
-                    for n in reads(e)
-                }
-                if written[s.name] != 1 or used & written.keys() - self.definitions.keys():
+                *others, last = (index_sum(i, self.definitions) for i in s.indices)
+                front = tuple((a.key(), a.constant) for a in others)
+                used = {n for a in (*others, last) for e in a.terms for n in reads(e)}
+                if written[s.name] != 1 or not used.isdisjoint(changing):
                     continue
                 read = _Read(s, (s.array, front, last.key()), last)
                 sites[n] = read

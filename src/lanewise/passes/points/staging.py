@@ -161,11 +161,16 @@ class _Staging:
     # -------------------------------------------------------- what is read
 
     def _sites(
-        self, body: ir.Block, rounds: Mapping[str, int], changed: set[str], *, always: bool = True
+        self, body: ir.Block, rounds: Mapping[str, int], changed: set[str]
     ) -> list[Site]:
         """The reads of a body that can be staged; `changed`: variables that it gives values."""
-        sites: list[Site] = []
         moving = {*rounds, *(thread_of(i) for i in self.indices)}
+        return self._sites_in(body, moving, changed | self.varying | moving, always=True)
+
+    def _sites_in(
+        self, body: ir.Block, moving: set[str], unfit: set[str], *, always: bool
+    ) -> list[Site]:
+        sites: list[Site] = []
         for s in body:
             if (
                 isinstance(s, ir.LoadElement)
@@ -181,10 +186,10 @@ class _Staging:
                     for n in reads(e)
                     if not (isinstance(e, ir.Local) and n in moving)
                 }
-                if not names & (changed | self.varying | moving):
+                if names.isdisjoint(unfit):
                     sites.append(Site(s, sums, always))
             for inner in blocks(s):
-                sites += self._sites(inner, rounds, changed, always=False)
+                sites += self._sites_in(inner, moving, unfit, always=False)
         return sites
 
     def _tile(self, box: ReadBox, *, ahead: bool) -> Tile:
