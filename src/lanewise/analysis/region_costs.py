@@ -195,7 +195,9 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
     running = active.any(axis=1)
     rows = everywhere if running.all() or not running.any() else everywhere[running]
     distances = np.diff(rows, axis=1)
-    units = _Units(rows, distances, size)
+    if alike := bool((distances == distances[:1]).all()):
+        distances = distances[:1]
+    units = _Units(rows, distances, size, alike)
     sectors = units.distinct(SECTOR) * max(1, size // SECTOR)
     if not distances.any():
         return Lie("broadcast", sectors, max(1.0, size / 8))
@@ -227,18 +229,19 @@ def _passes(rows: Sample, size: int) -> float:
 class _Units:
     """Units of memory that the first bytes of warps lie in.
 
-    rows: the places of each warp's threads; distances: from each to the next. Most warps differ in
-    where they begin alone.
+    rows: the places of each warp's threads; distances: from each to the next, of one warp where
+    they are alike in all, as they mostly are.
     """
 
     rows: Sample
     distances: Sample
     size: int
+    alike: bool
 
     def distinct(self, unit: int) -> float:
         """How many there are, on average."""
         rows, distances = self.rows, self.distances
-        if (distances == distances[:1]).all():  # only where it begins in a unit matters
+        if self.alike:  # only where it begins in a unit matters
             begins = rows[:, 0] * self.size % unit
             often = np.bincount(begins, minlength=unit)
             met = np.flatnonzero(often)

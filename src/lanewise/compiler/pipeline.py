@@ -129,14 +129,16 @@ def program_of(
     checked: Checked = _as_it_is,
     verify: KernelObserver = _nothing,
     done: KernelObserver = _nothing,
+    normal: ir.Kernel | None = None,
 ) -> Program:
     """What `build_program` makes of a kernel that is `simplified`. verify: called with each kernel
-    that comes out, where `checked` verifies nothing.
+    that comes out, where `checked` verifies nothing. normal: its normal form, where it was made
+    before.
     """
     target = TARGETS[device_kind]
     check_device(simple, plan, target)
     check_pattern(simple, plan, target)
-    normal = normal_form.apply(simple, target, plan)
+    normal = normal or normal_form.apply(simple, target, plan)
     if normal is not simple:
         normal = checked("normal form", normal)
     # first: everything else takes the functions as they are then
@@ -146,7 +148,7 @@ def program_of(
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
     kernels: list[ir.Kernel] = []
     for group in _groups(light, plan, target, checked):
-        for k in _finish(group, plan, target, checked):
+        for k in finished(group, plan, target, checked):
             verify(k)
             if target.has_blocks:
                 check_shared_memory(k, plan)
@@ -173,7 +175,9 @@ def _groups(
         yield tuple(shaped)
 
 
-def _finish(kernels: Kernels, plan: CompletePlan, target: Target, checked: Checked) -> Kernels:
+def finished(
+    kernels: Kernels, plan: CompletePlan, target: Target, checked: Checked = _as_it_is
+) -> Kernels:
     """What every kernel gets when its loops have their shape."""
     if plan.parts != 1 and not target.has_blocks:
         kernels = tuple(

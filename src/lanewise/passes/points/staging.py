@@ -160,9 +160,7 @@ class _Staging:
 
     # -------------------------------------------------------- what is read
 
-    def _sites(
-        self, body: ir.Block, rounds: Mapping[str, int], changed: set[str]
-    ) -> list[Site]:
+    def _sites(self, body: ir.Block, rounds: Mapping[str, int], changed: set[str]) -> list[Site]:
         """The reads of a body that can be staged; `changed`: variables that it gives values."""
         moving = {*rounds, *(thread_of(i) for i in self.indices)}
         return self._sites_in(body, moving, changed | self.varying | moving, always=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import even_loops
 from lanewise.passes.points import joining, merging, sharing, staging, unrolling
-from lanewise.passes.points.shape import shape_of
+from lanewise.passes.points.shape import Shape, shape_of
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
 
@@ -30,8 +32,34 @@ def is_naive(plan: CompletePlan) -> bool:
     return all(getattr(plan, name) == getattr(NEUTRAL, name) for name in FIELDS)
 
 
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A kernel before the rounds of its tiles are written out. joined: blocks in the inside share
+    them with those at edges.
+    """
+
+    kernel: ir.Kernel
+    shape: Shape
+    indices: tuple[str, ...]
+    joined: bool
+
+    def written_out(self, unroll: int, checked: Checked) -> ir.Kernel:
+        """The rounds of a tile so many times, and wide accesses."""
+        kernel = self.kernel
+        if unroll != 1:  # after staging, which makes the loops over rounds
+            kernel = checked("unrolling", unrolling.apply(kernel, unroll, joined=self.joined))
+        return checked(
+            "wide accesses", sharing.apply(kernel, self.shape, self.indices, joined=self.joined)
+        )
+
+
 def merged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel:
     """Blocks whose threads have several points, tiles in shared memory, wide accesses."""
+    return staged(kernel, plan, checked).written_out(plan.unroll, checked)
+
+
+def staged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Staged:
+    """The same before rounds are written out."""
     loops, _ = merging.nest(kernel)
     indices = tuple(loop.variable for loop in loops)
     shape = shape_of(plan, len(loops))
@@ -55,10 +83,4 @@ def merged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel
         joined = joining.apply(kernel)
     if joined is not None:
         kernel = checked("inside and edges together", joined)
-    if plan.unroll != 1:  # after staging, which makes the loops over rounds
-        kernel = checked(
-            "unrolling", unrolling.apply(kernel, plan.unroll, joined=joined is not None)
-        )
-    return checked(
-        "wide accesses", sharing.apply(kernel, shape, indices, joined=joined is not None)
-    )
+    return Staged(kernel, shape, indices, joined is not None)

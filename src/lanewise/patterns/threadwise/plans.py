@@ -18,21 +18,19 @@ import numpy as np
 
 from lanewise.analysis.access_groups import AccessGroup, groups
 from lanewise.analysis.affine import AccessLoop, AffineAccess, accesses, nest, nest_of
-from lanewise.analysis.length import length
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import whole_of
-from lanewise.ir.pattern import BLOCK, Call, Suggestions, Work
-from lanewise.ir.shared import shared_bytes
+from lanewise.ir.pattern import BLOCK, Call, Choice, Suggestions, Work
 from lanewise.ir.traverse import reads, statements, writes
 from lanewise.language.target import Machine, Target
-from lanewise.passes import even_loops, layout_lowering, panels
-from lanewise.passes.points import bringing_back, slow_edges, unrolling
+from lanewise.passes import even_loops, panels
+from lanewise.passes.points import bringing_back, slow_edges
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.points.shape import shape_of
 from lanewise.passes.points.staging import SMALLEST_COPY
-from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
+from lanewise.patterns.threadwise.candidates import Candidates
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
-from lanewise.patterns.threadwise.merged import FIELDS, merged
+from lanewise.patterns.threadwise.merged import FIELDS
 from lanewise.patterns.threadwise.priced import OTHERS, chooser
 from lanewise.patterns.threadwise.round_code import (
     is_far_too_much_code,
@@ -41,7 +39,6 @@ from lanewise.patterns.threadwise.round_code import (
     slots_of_a_round,
 )
 from lanewise.patterns.threadwise.shared import RESIDENT, sharing_plan
-from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 from lanewise.support.errors import PlanError
 
@@ -251,21 +248,30 @@ def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggesti
     """
     if not target.has_blocks:
         return suggested_on_host(kernel)
+    candidates = legal = Candidates(kernel, written)
     if panels.legal(kernel, PANEL) is None:
         kernel, _ = panels.apply(kernel, PANEL)
+        legal = Candidates(kernel, written)
+    return _suggested(kernel, target, legal, chooser(candidates))
+
+
+def _suggested(
+    kernel: ir.Kernel, target: Target, candidates: Candidates, choose: Choice
+) -> Suggestions:
+    def is_legal(plan: Plan) -> bool:
+        return candidates.is_legal(plan.filled(NEUTRAL))
+
     indices, body = nest_of(bringing_back.inside(kernel))
     all_accesses = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)):
         return Suggestions((), lambda plan: False)  # threads go their own ways
     if uneven := [x for a in all_accesses for x in a.loops if not x.shared]:
         if any(_ends_apart(x, indices[-1]) for x in uneven):
-            return Suggestions((), lambda plan: False, choose=chooser(written), others=UNEVEN_LOOPS)
+            return Suggestions((), lambda plan: False, choose=choose, others=UNEVEN_LOOPS)
         even = even_loops.apply(kernel)
-        tiles = suggested(even, target, written).plans if even is not kernel else ()
+        tiles = _suggested(even, target, candidates, choose).plans if even is not kernel else ()
         plans = (*(p for p in tiles if p.tile), *UNEVEN)
-        return Suggestions(
-            plans, lambda plan: _is_legal(kernel, plan), None, chooser(written), UNEVEN_LOOPS
-        )
+        return Suggestions(plans, is_legal, None, choose, UNEVEN_LOOPS)
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family in (PRODUCTS, BATCHES) and _is_chosen(body):
@@ -296,9 +302,10 @@ def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggesti
         edged=_narrower(EDGED_BOX if len(indices) == 3 else EDGED, size) if edged else None,
         fuller=0.0 if family is not BATCHES else FULLER_LONG if slots > 1 else FULLER,
     )
-    choose = chooser(written) if any(a.loops for a in all_accesses) else None
-    is_legal = partial(_is_legal, kernel)
-    return Suggestions(plans, is_legal, suited, choose, LOOPS, partial(_most_rounds, body))
+    repeats = any(a.loops for a in all_accesses)
+    return Suggestions(
+        plans, is_legal, suited, choose if repeats else None, LOOPS, partial(_most_rounds, body)
+    )
 
 
 def _most_rounds(body: ir.Block, environment: Mapping[str, Any]) -> float:
@@ -444,17 +451,3 @@ def _narrower(plan: Plan, size: int) -> Plan:
         if (v := getattr(plan, n)) is not None
     }
     return replace(plan, **halves)
-
-
-def _is_legal(kernel: ir.Kernel, plan: Plan) -> bool:
-    complete = plan.filled(NEUTRAL)
-    try:
-        shaped = merged(kernel, replace(complete, unroll=1), lambda name, k: k)
-        if complete.unroll != 1 and unrolling.legal(shaped, complete.unroll) is not None:
-            return False  # tiles without a loop that goes over them
-        if length(shaped) * max(1, complete.tile) > MOST_LENGTH:  # it may be too long: look
-            shaped = merged(kernel, complete, lambda name, k: k)
-    except PlanError:
-        return False
-    fits = shared_bytes(layout_lowering.apply(shaped, vector_loads=True)) <= MAX_SHARED_BYTES
-    return fits and length(shaped) <= MOST_LENGTH

@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from lanewise.analysis.length import length
-from lanewise.compiler.pipeline import build_program
-from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Choice
-from lanewise.language.target import CUDA
 from lanewise.launch.tuned_plans import size_class
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
 from lanewise.patterns.tables.names import POINTS
+from lanewise.patterns.threadwise.candidates import Candidates
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
-from lanewise.support.errors import PlanError
 
 # Predictions are 0.67 to 1.5 times the measured time for 92 of 100 naive kernels (design/0064).
 SURE = 1.5
@@ -38,17 +35,17 @@ OTHERS = (
 )
 
 
-def chooser(kernel: ir.Kernel) -> Choice:
+def chooser(candidates: Candidates) -> Choice:
     """What gives the cheapest of some other plans for a plan and the counts of a call, where it is
     surely cheaper; else that plan itself.
     """
     priced: dict[tuple[CompletePlan, tuple[Any, ...]], float] = {}
-    text = length(kernel)
+    text = length(candidates.written)
 
     def seconds(plan: CompletePlan, sizes: dict[str, Any]) -> float:
         key = plan, tuple(sizes.values())
         if key not in priced:
-            priced[key] = _seconds(kernel, plan, sizes)
+            priced[key] = _seconds(candidates, plan, sizes)
         return priced[key]
 
     def is_long(plan: CompletePlan) -> bool:
@@ -71,11 +68,10 @@ def chooser(kernel: ir.Kernel) -> Choice:
     return choose
 
 
-def _seconds(kernel: ir.Kernel, plan: CompletePlan, sizes: Mapping[str, Any]) -> float:
+def _seconds(candidates: Candidates, plan: CompletePlan, sizes: Mapping[str, Any]) -> float:
     """By the model of a typical GPU; infinite for a plan that the kernel cannot have."""
-    try:
-        program = build_program(kernel, plan, CUDA.name, between=False)
-    except PlanError:
+    program = candidates.program(plan)
+    if program is None:
         return np.inf
     return predict(program, sizes, table_model(), in_graph=True).seconds
 
