@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.compiler.pipeline import build_program
+from lanewise.analysis.length import own_length
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.explanation.calls import call_subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
-from lanewise.patterns.threadwise import priced, round_code
+from lanewise.patterns.threadwise import candidates, priced, round_code
+from lanewise.patterns.threadwise.candidates import ACCESS
 from lanewise.patterns.threadwise.plans import LOOPS
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
@@ -22,7 +25,17 @@ from tests.fuzz.texts import executed
 from tests.zoo import every
 from tests.zoo.generate import generate
 
+MOST_TEXT = 30_000  # a quarter of a second, or a third where others use the machine
 PLAIN = lw.Plan(block=256).filled(NEUTRAL)
+LONG = """@lw.threadwise
+def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
+    s = 0.0
+    for k in range(y + 1):
+        t = a[y, k]
+{rounds}
+        s += t
+    r[y, x] = s
+"""
 TRIANGLE = """@lw.threadwise
 def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
     s = 1e30
@@ -44,6 +57,21 @@ def seconds(subject: Any, plan: CompletePlan) -> float:
     return predict(program, subject.environment, subject.model, in_graph=True).seconds
 
 
+def length_of(program: Program) -> int:
+    """Its operations and statements, an access as `ACCESS` of them: what a model goes through."""
+    return sum(
+        own_length(k) + ACCESS * sum(isinstance(s, ir.Load | ir.Store | ir.CopyLanes) for s in statements(k.body))
+        for k in program.kernels
+    )
+
+
+def text(subject: Any, plan: CompletePlan) -> int:
+    try:
+        return length_of(build_program(subject.reference, plan, "cuda", between=False))
+    except PlanError:
+        return 0
+
+
 def check(subject: Any, others: tuple[lw.Plan, ...] = priced.OTHERS) -> None:
     default = seconds(subject, subject.plan)
     for other in others:  # 1.2: sizes are rounded to powers of two for the choice
@@ -59,7 +87,7 @@ def test_no_default_is_far_behind_a_plain_plan(seed: int) -> None:
     with executed(case.text, f"zoo_{seed}.py") as names:
         given, grid = case.arguments("full")
         subject = subject_of(names.kernel, given, grid)
-        if subject.work.length * subject.plan.targets * subject.plan.rows * subject.plan.layers <= priced.MOST:
+        if text(subject, subject.plan) + sum(text(subject, o.filled(NEUTRAL)) for o in priced.OTHERS) <= priced.MOST:
             check(subject)
 
 
@@ -124,6 +152,84 @@ def test_calls_of_nearly_one_size_get_one_plan() -> None:
                 for n in sizes
             }
             assert len(set(plans.values())) == 1
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any, Any], tuple[int, int]]:
+    """The text of all programs that are priced for the plan of a call, and how many are."""
+    lengths: list[int] = []
+    found = priced.predict
+
+    def counted(program: Program, *given: Any, **named: Any) -> Any:
+        lengths.append(length_of(program))
+        return found(program, *given, **named)
+
+    monkeypatch.setattr(priced, "predict", counted)
+
+    def run(kernel: Any, given: dict[str, Any], grid: tuple[int, ...]) -> tuple[int, int]:
+        lengths.clear()
+        subject_of(kernel, given, grid)
+        return sum(lengths), len(lengths)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("seed", "size"),
+    [
+        pytest.param(s, size, marks=() if s in (200_005, 200_064, 200_134) else pytest.mark.slow)
+        for s in (*range(1, 61), *range(100_001, 100_031), *range(200_000, 200_150))
+        for size in ("wave", "full")
+    ],
+)
+def test_little_text_is_priced_for_any_choice(watched: Any, seed: int, size: str) -> None:
+    case = every.generate(seed)
+    with executed(case.text, f"zoo_{seed}.py") as names:
+        given, grid = case.arguments(size)
+        whole, several = watched(names.kernel, given, grid)
+        assert whole <= MOST_TEXT
+        assert several <= 1 + max(map(len, (*LOOPS.values(), priced.OTHERS)))
+
+
+@pytest.mark.parametrize("rounds", [1, 20, pytest.param(60, marks=pytest.mark.slow)])
+def test_nor_for_long_texts(watched: Any, rounds: int) -> None:
+    """However long a user's function is; several plans of a short one are priced."""
+    body = "\n".join(f"        t = lw.max(t * b[y + {n}, k], a[x, k] - t)" for n in range(rounds))
+    with executed(LONG.format(rounds=body), "long.py") as names:
+        arrays = {m: np.zeros((1024, 1024), np.float32) for m in "abr"}
+        whole, several = watched(names.kernel, arrays, (700, 1000))
+        assert whole <= MOST_TEXT
+        assert rounds > 1 or several > 1
+
+
+def test_a_plan_is_built_once_to_see_whether_it_is_legal_and_to_price_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    merged: list[CompletePlan] = []
+    found = candidates.staged
+
+    def counted(kernel: ir.Kernel, plan: CompletePlan, checked: Any) -> Any:
+        merged.append(plan)
+        return found(kernel, plan, checked)
+
+    monkeypatch.setattr(candidates, "staged", counted)
+    for seed in (200_003, 200_032, 200_064):
+        case = every.generate(seed)
+        with executed(case.text, f"zoo_{seed}.py") as names:
+            given, grid = case.arguments("full")
+            subject_of(names.kernel, given, grid)
+        assert merged
+        assert len(merged) == len(set(merged))
+        merged.clear()
+
+
+def test_the_same_call_gets_the_same_plan_whatever_was_priced_before() -> None:
+    """What is known already costs nothing, and decides nothing."""
+    case = every.generate(200_032)
+    plans: list[CompletePlan] = []
+    for sizes in (("wave", "full"), ("full", "wave", "full")):
+        with executed(case.text, "whatever.py") as names:
+            found = [subject_of(names.kernel, *case.arguments(size)).plan for size in sizes]
+            plans.append(found[-1])
+    assert plans[0] == plans[1]
 
 
 def test_what_takes_long_to_build_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,12 @@ def length(kernel: ir.Kernel) -> int:
 def own_length(kernel: ir.Kernel) -> int:
     """The length of what its user wrote: each function once."""
     parts = (kernel.body, *(f.body for f in functions(kernel.body)))
-    return sum(1 + sum(map(_expression, expressions(s))) for b in parts for s in statements(b))
+    return sum(own_statement(s) for b in parts for s in statements(b))
+
+
+def own_statement(s: ir.Statement) -> int:
+    """Of a statement without those in it."""
+    return 1 + sum(map(_expression, expressions(s)))
 
 
 def _block(block: ir.Block, known: dict[int, int]) -> int:
@@ -26,7 +31,7 @@ def _block(block: ir.Block, known: dict[int, int]) -> int:
 
 def _statement(s: ir.Statement, known: dict[int, int]) -> int:
     """known: of functions, by identity."""
-    own = 1 + sum(map(_expression, expressions(s)))
+    own = own_statement(s)
     inner = sum(_block(b, known) for b in blocks(s))
     match s:
         case ir.For():

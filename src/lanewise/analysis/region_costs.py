@@ -347,6 +347,10 @@ def rows_reached(touches: list[Touch], itemsize: int, shape: Sequence[int]) -> f
     for axis in range(len(shape) - 1):
         inner = math.prod(shape[axis + 1 :])
         met = [(t.places * t.size // itemsize)[t.active] // inner % shape[axis] for t in touches]
-        rows = np.unique(np.concatenate(met))
-        share *= min((len(np.unique(rows % a)) / a for a in ROWS_APART if len(rows)), default=1.0)
+        rows = np.concatenate(met)
+        share *= min((_residues(rows, a) / a for a in ROWS_APART if len(rows)), default=1.0)
     return share
+
+
+def _residues(rows: Sample, divisor: int) -> int:
+    return int(np.count_nonzero(np.bincount(rows % divisor, minlength=divisor)))

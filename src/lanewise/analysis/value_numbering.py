@@ -60,7 +60,8 @@ class ValueTable:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self._numbers: dict[Node, int] = {}
+        # of what makes a node, which takes longer to make and to compare
+        self._numbers: dict[tuple[str, tuple[int, ...], str, object], int] = {}
         # the user's first name for a value, and where it is
         self.labels: dict[int, tuple[str, Location]] = {}
         self.places: dict[int, Location] = {}  # where a value is first written
@@ -72,17 +73,16 @@ class ValueTable:
         self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None
     ) -> int:
         """The number of a node, an old one if it is known."""
-        node = Node(operation, operands, kind, payload)
         # NaN, which does not equal itself, is one node too
-        known = node if payload == payload else Node(operation, operands, kind, "nan")
-        number = self._numbers.setdefault(known, len(self.nodes))
+        known = payload if payload == payload else "nan"
+        number = self._numbers.setdefault((operation, operands, kind.name, known), len(self.nodes))
         if number == len(self.nodes):
-            self.nodes.append(node)
+            self.nodes.append(Node(operation, operands, kind, payload))
         return number
 
     def known(self, operation: str, operands: tuple[int, ...], kind: Scalar) -> int | None:
         """The number of a node that is there already."""
-        return self._numbers.get(Node(operation, operands, kind, None))
+        return self._numbers.get((operation, operands, kind.name, None))
 
     def place(self, value: Value, location: Location) -> Value:
         """The value, written there if nowhere before."""

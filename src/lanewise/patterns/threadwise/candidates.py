@@ -7,19 +7,29 @@ is a tenth of the text.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 
-from lanewise.analysis.length import length
+from lanewise.analysis.affine import nest
+from lanewise.analysis.length import length, own_statement
 from lanewise.compiler.pipeline import Program, finished, program_of, simplified
 from lanewise.ir import nodes as ir
 from lanewise.ir.shared import shared_bytes
+from lanewise.ir.spreading import control, spread
+from lanewise.ir.traverse import statements, writes
 from lanewise.language.target import CUDA
 from lanewise.passes.points import unrolling
+from lanewise.passes.points.shape import shape_of
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.merged import is_naive, staged
 from lanewise.patterns.threadwise.shared import is_shared
 from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import CompletePlan
 from lanewise.support.errors import PlanError
+
+ACCESS = 40  # operations that take a model as long as an access to memory
+ACCESSES = (ir.Load, ir.Store, ir.Scatter, ir.CopyLanes, ir.ElementAccess)
+BODIES = 2  # of blocks in the inside, and of those at edges
+LOOPS = 2  # over whole tiles, and over what is left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +42,8 @@ class Candidates:
         default_factory=dict[CompletePlan, "Program | None"]
     )
     _simplified: list[ir.Kernel] = field(default_factory=list[ir.Kernel])
+    _expected: dict[CompletePlan, int] = field(default_factory=dict[CompletePlan, int])
+    _work: dict[CompletePlan, int] = field(default_factory=dict[CompletePlan, int])
 
     def program(self, plan: CompletePlan) -> Program | None:
         """With the rounds of tiles in a loop; None for a plan that the kernel cannot have."""
@@ -44,38 +56,100 @@ class Candidates:
 
     def is_legal(self, plan: CompletePlan) -> bool:
         """Whether blocks of points can have a plan, whose text compilers can take."""
+        self._programs[plan] = None
         try:
-            before = staged(self.normal, plan, lambda name, k: k)
-            shaped = before.written_out(1, lambda name, k: k)
+            before = staged(self.normal, plan, _as_it_is)
+            shaped = before.written_out(1, _as_it_is)
             if plan.unroll != 1 and unrolling.legal(shaped, plan.unroll) is not None:
                 return False  # tiles without a loop that goes over them
-            whole = shaped
-            if length(shaped) * max(1, plan.tile) > MOST_LENGTH:  # it may be too long: look
-                whole = before.written_out(plan.unroll, lambda name, k: k)
+            found = length(shaped)
+            if found <= MOST_LENGTH < found * plan.tile:  # it may be too long: look
+                found = length(before.written_out(plan.unroll, _as_it_is))
         except PlanError:
             return False
-        if length(whole) > MOST_LENGTH:
-            return False
-        program = self._programs[plan] = self._finished(shaped, plan)
-        return all(map(_fits, program.kernels))
+        if found <= MOST_LENGTH and _fits(program := self._finished(shaped, plan)):
+            self._programs[plan] = program
+        return self._programs[plan] is not None
 
-    def _built(self, plan: CompletePlan) -> Program:
+    def work(self, plan: CompletePlan) -> int:
+        """Of pricing a plan: of the text of its program, as a model goes through it."""
+        if plan not in self._work:
+            program = self.program(plan)
+            kernels = () if program is None else program.kernels
+            self._work[plan] = sum(_work(k.body) for k in kernels)
+        return self._work[plan]
+
+    def drop(self, plan: CompletePlan) -> None:
+        """Of a program that is not priced the work alone is kept."""
+        self._programs.pop(plan, None)
+
+    def expected(self, plan: CompletePlan) -> int:
+        """The same, nearly, before its program is built: a statement has a copy for each point of a
+        thread whose index it depends on, in the inside and at edges, and in whole tiles and others.
+        """
+        if plan not in self._expected:
+            self._expected[plan] = self._copied(plan)
+        return self._expected[plan]
+
+    def _copied(self, plan: CompletePlan) -> int:
+        if is_shared(plan):
+            return _work(self.written.body) * max(1, plan.unroll)
+        if is_naive(plan):
+            return _work(self.normal.body)
+        loops, body = nest(self.normal)
+        try:
+            shape = shape_of(plan, len(loops))
+        except PlanError:
+            return 0
+        along = [
+            (n, spread(body, {x.variable}))
+            for n, x in zip(shape.points, loops, strict=True)
+            if n > 1
+        ]
+        return (
+            BODIES
+            * (LOOPS if plan.tile else 1)
+            * sum(
+                _own_work(s) * prod(n for n, those in along if not those.isdisjoint(_about(s)))
+                for s in statements(body)
+            )
+        )
+
+    def _built(self, plan: CompletePlan) -> Program | None:
         if is_shared(plan):  # threads share the loops that are written
             if not self._simplified:
                 self._simplified.append(simplified(self.written))
             return program_of(self._simplified[0], plan, CUDA.name)
         if is_naive(plan):
             return program_of(self.normal, plan, CUDA.name, normal=self.normal)
-        shaped = staged(self.normal, plan, lambda name, k: k).written_out(1, lambda name, k: k)
+        shaped = staged(self.normal, plan, _as_it_is).written_out(1, _as_it_is)
         program = self._finished(shaped, plan)
-        if not all(map(_fits, program.kernels)) or length(shaped) > MOST_LENGTH:
-            raise PlanError(f"Plan({plan}): too much text or shared memory")
-        return program
+        return program if length(shaped) <= MOST_LENGTH and _fits(program) else None
 
     def _finished(self, shaped: ir.Kernel, plan: CompletePlan) -> Program:
         plan = replace(plan, unroll=1)
         return Program(plan, self.normal, finished((shaped,), plan, CUDA))
 
 
-def _fits(kernel: ir.Kernel) -> bool:
-    return shared_bytes(kernel) <= MAX_SHARED_BYTES
+def _work(body: ir.Block) -> int:
+    return sum(map(_own_work, statements(body)))
+
+
+def _own_work(s: ir.Statement) -> int:
+    """Of a statement without those in it: it and its operations; an access is looked at for all
+    warps of a sample.
+    """
+    return own_statement(s) + (ACCESS if isinstance(s, ACCESSES) else 0)
+
+
+def _about(s: ir.Statement) -> set[str]:
+    """What it depends on, and what it gives a value."""
+    return control(s) | {*writes(s)}
+
+
+def _fits(program: Program) -> bool:
+    return all(shared_bytes(k) <= MAX_SHARED_BYTES for k in program.kernels)
+
+
+def _as_it_is(stage: str, kernel: ir.Kernel) -> ir.Kernel:
+    return kernel

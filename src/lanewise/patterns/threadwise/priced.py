@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.analysis.length import length
 from lanewise.ir.pattern import Choice
 from lanewise.launch.tuned_plans import size_class
 from lanewise.models.devices import table_model
@@ -24,7 +23,9 @@ from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 
 # Predictions are 0.67 to 1.5 times the measured time for 92 of 100 naive kernels (design/0064).
 SURE = 1.5
-MOST = 6_000  # operations and statements of all points of a thread: more take longer than 0.1 s
+# Operations and statements of all programs that are priced for a choice, accesses as 40 of them.
+# Each takes some 10 us, but what is priced hangs on no clock: a call has the same plan everywhere.
+MOST = 30_000
 WORTH = 5e-6  # seconds that are saved at least: of launches the model knows less
 LARGEST = 1 << 30  # points of a call: rounded sizes of more may have a product beyond 32 bits
 EXACT = 64  # sizes up to which they are not rounded
@@ -40,7 +41,6 @@ def chooser(candidates: Candidates) -> Choice:
     surely cheaper; else that plan itself.
     """
     priced: dict[tuple[CompletePlan, tuple[Any, ...]], float] = {}
-    text = length(candidates.written)
 
     def seconds(plan: CompletePlan, sizes: dict[str, Any]) -> float:
         key = plan, tuple(sizes.values())
@@ -48,20 +48,36 @@ def chooser(candidates: Candidates) -> Choice:
             priced[key] = _seconds(candidates, plan, sizes)
         return priced[key]
 
-    def is_long(plan: CompletePlan) -> bool:
-        return text * plan.targets * plan.rows * plan.layers > MOST
+    def affordable(plans: list[CompletePlan], left: int) -> list[CompletePlan]:
+        """Those that are priced with so much work, the little ones before the others."""
+        taken: set[CompletePlan] = set()
+        for p in sorted(plans, key=candidates.expected):
+            if candidates.expected(p) > left:
+                continue
+            if candidates.work(p) > left:
+                candidates.drop(p)
+                continue
+            left -= max(candidates.expected(p), candidates.work(p))
+            taken.add(p)
+        return [p for p in plans if p in taken]
 
     def choose(
         plan: CompletePlan, environment: Mapping[str, Any], others: tuple[Plan, ...]
     ) -> CompletePlan:
-        if is_long(plan) or environment.get(POINTS, 0) > LARGEST:
+        if environment.get(POINTS, 0) > LARGEST:
+            return plan
+        left = MOST - candidates.work(plan)
+        if left < 0:
+            candidates.drop(plan)
             return plan
         sizes = {name: _rounded(n) for name, n in environment.items()}
         found = seconds(plan, sizes)
-        complete = [p for p in (o.filled(NEUTRAL) for o in others) if not is_long(p)]
-        if found <= WORTH or not complete:
+        if found <= WORTH:
             return plan
-        best = min(complete, key=lambda p: seconds(p, sizes))
+        some = affordable([o.filled(NEUTRAL) for o in others], left)
+        if not some:
+            return plan
+        best = min(some, key=lambda p: seconds(p, sizes))
         least = seconds(best, sizes)
         return best if found > max(SURE * least, least + WORTH) else plan
 
