@@ -108,7 +108,7 @@ def _written(kind: type[Any]) -> Callable[[Any], tuple[object, ...]] | None:
 
 
 class _Numbered:
-    """Beside a number that stands for something."""
+    """Marks a number that stands for something."""
 
 
 @dataclass(frozen=True, slots=True)

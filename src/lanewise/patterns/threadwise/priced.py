@@ -24,7 +24,7 @@ from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
 # Predictions are 0.67 to 1.5 times the measured time for 92 of 100 naive kernels (design/0064).
 SURE = 1.5
 # Operations and statements of all programs that are priced for a choice, accesses as 40 of them.
-# Each takes some 10 us, but what is priced hangs on no clock: a call has the same plan everywhere.
+# Each takes some 10 us, but no clock decides: a call gets the same plan everywhere.
 MOST = 30_000
 WORTH = 5e-6  # seconds that are saved at least: of launches the model knows less
 LARGEST = 1 << 30  # points of a call: rounded sizes of more may have a product beyond 32 bits
