@@ -14,6 +14,7 @@ from lanewise.sims import waves
 from lanewise.sims.waves.command import app
 from lanewise.sims.waves.commands import search
 from lanewise.sims.waves.tables import read_sky, read_templates, write_table
+from lanewise.sims.waves.units import Job
 from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
@@ -566,3 +567,60 @@ def test_long_sfts_are_warned_of(tmp_path):
         assert done.exit_code == 0
         assert done.stderr.count("warning: SFTs of 3600 s are too long for the rotation of the Earth at 1400 Hz") == 1
         json.loads(done.stdout.splitlines()[-1])
+
+
+# ---------------------------------------------------------------- what a command reads
+
+
+def few_files(folder: Path, search: waves.Search) -> list[Path]:
+    """SFTs that cover a search and no more, one a file."""
+    starts = 1238166018 + 1800 * np.arange(6)
+    low, high = waves.search_cover(search, waves.gps_time(starts[0]), waves.gps_time(starts[-1] + 1800), 1800.0)
+    spare = (waves.search_margin(search.dterms) + 1) / 1800
+    made = waves.make_data(
+        dict.fromkeys(("H1", "L1"), starts), (low - spare, high + spare), sqrt_s={"H1": 1e-23, "L1": 1e-23}
+    )
+    paths = []
+    for n, start in enumerate(starts):
+        first = waves.gps_time(start)
+        paths += waves.write_sfts(folder, made.between(first, first + 1), f"part{n}")
+    return paths
+
+
+def a_few(**more: float) -> waves.Search:
+    given = {
+        "freq": 60.0,
+        "freq_band": 1e-3,
+        "f1dot": -1e-8,
+        "f1dot_band": 0.0,
+        "reference": waves.gps_time(1238166018),
+    }
+    return waves.Search(**{**given, "stack": 5400.0, "residuals": 1, "patch": (0.01, 0.01), **more})
+
+
+@pytest.mark.parametrize("years", [-30, -9, -1, 0, 1, 9])
+def test_a_command_reads_what_a_search_needs(years, tmp_path):
+    """At any reference time, from where the frequency has drifted out of the bins that the files have."""
+    pytest.importorskip("erfa")
+    search = a_few(reference=waves.gps_time(1238166018 + 31_557_600 * years))
+    few_files(tmp_path, search)
+    job = Job(sfts=(str(tmp_path / "*.sft"),), search=search, sky=((1.2, 0.3),), ephemeris="EPV00")
+    grids, expected = job.load().grids, waves.set_up(waves.load_sfts(tmp_path / "*.sft"), search)
+    np.testing.assert_array_equal(grids.data.data, expected.data.data)
+    assert (grids.first, grids.frequencies, len(grids.data)) == (expected.first, expected.frequencies, 12)
+
+
+@pytest.mark.parametrize("place", range(8, 48))
+def test_what_a_damaged_header_says_is_not_used(place, tmp_path):
+    """Whichever byte of it is damaged: the others are searched, as if the file were not there."""
+    pytest.importorskip("erfa")
+    bad = few_files(tmp_path, a_few())[5]
+    raw = bytearray(bad.read_bytes())
+    raw[place] ^= 0x11
+    bad.write_bytes(raw)
+    job = Job(sfts=(str(tmp_path / "*.sft"),), search=a_few(), sky=((1.2, 0.3),), ephemeris="EPV00", skip_bad=True)
+    ready = job.load()
+    assert {x.path for x in ready.left_out} == {bad}
+    assert len(ready.grids.data) == 11
+    bad.unlink()
+    np.testing.assert_array_equal(ready.grids.data.data, job.load().grids.data.data)

@@ -32,6 +32,7 @@ from lanewise.support.numerals import numerals
 
 ROUNDING = 1e-3  # bins; by so much a frequency may miss a bin and still lie on it
 Report = Callable[[Path, int, str], None]
+BandOf = Callable[[int, int, float], tuple[float, float]]
 
 
 def band_bins(low: float, high: float, duration: float, margin: int = 0) -> tuple[int, int]:
@@ -77,6 +78,30 @@ def load_sfts(
     wrong checksum, several detectors in a file, out of order within a file, overlapping in time,
     band not covered, several durations.
     """
+    return load_band(
+        files,
+        band,
+        margin=margin,
+        skip_bad=skip_bad,
+        verify=verify,
+        detectors=detectors,
+        span=span,
+    )
+
+
+def load_band(
+    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    band: tuple[float, float] | BandOf | None,
+    *,
+    margin: int = 0,
+    skip_bad: bool = False,
+    verify: bool = True,
+    detectors: Sequence[str] | None = None,
+    span: tuple[float, float] | None = None,
+) -> SftSet:
+    """`load_sfts` of checked arguments. The band may be a function of when the sound SFTs begin and
+    end (GPS nanoseconds) and of how long each lasts (seconds), as the band of a search is.
+    """
     left_out: list[LeftOut] = []
     report: Report = partial(_leave_out, left_out) if skip_bad else _refuse
     blocks: list[Block] = []
@@ -98,6 +123,8 @@ def load_sfts(
             blocks = [b for b in blocks if _is_sound(stream(b), b, report)]
         _one_duration(blocks)  # of sound ones: a damaged header may say any
         blocks.sort(key=lambda b: (b.detector, b.start, b.first_bin))
+        if callable(band):
+            band = band(*_times(blocks)) if blocks else None
         sets: list[DetectorSfts] = []
         for _, own in groupby(blocks, key=lambda b: b.detector):
             sfts = _detector(list(own), band, margin, stream, report)
@@ -225,6 +252,13 @@ def _one_duration(blocks: Sequence[Block]) -> None:
             raise InputError(
                 f"{b} lasts {one} s, and {blocks[0]} {first} s; wanted SFTs of one duration"
             )
+
+
+def _times(blocks: Sequence[Block]) -> tuple[int, int, float]:
+    """Start of the first and end of the last in GPS nanoseconds, and how long each lasts."""
+    duration = blocks[0].duration
+    last = max(b.start for b in blocks)
+    return min(b.start for b in blocks), last + round(duration * SECOND), duration
 
 
 def _one_band(sets: Sequence[DetectorSfts]) -> None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from lanewise.sims.common.devices import is_gpu
 from lanewise.sims.waves.hierarchical_setup import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
 from lanewise.sims.waves.ranges import check_values
-from lanewise.sims.waves.sft import DetectorSfts, LeftOut, load_sfts
+from lanewise.sims.waves.sft import DetectorSfts, LeftOut
+from lanewise.sims.waves.sft.reading import load_band
 from lanewise.sims.waves.timing import Ephemeris
 from lanewise.support.attributes import frozen, near
 from lanewise.support.checks import check_fields
@@ -84,15 +86,10 @@ class Job:
             check_values("point", name, np.array(self.sky, np.float64)[:, axis])
         if self.most < 1:
             raise InputError(f"a list of {self.most} candidates is requested; wanted at least 1")
-        patterns, freq = list(self.sfts), self.search.freq
-        # Which bins are needed depends on the times, which one bin of every SFT tells.
-        with stage("input", name="times of SFTs"):
-            times = load_sfts(patterns, (freq, freq), verify=False, skip_bad=True)
-        cover = search_cover(self.search, times.start, times.end, times.duration)
         with stage("input", name="SFTs"):
-            sfts = load_sfts(
-                patterns,
-                cover,
+            sfts = load_band(
+                list(self.sfts),
+                partial(search_cover, self.search),  # the bins depend on the times
                 margin=search_margin(self.search.dterms, self.search.window),
                 skip_bad=self.skip_bad,
             )
