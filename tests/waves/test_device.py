@@ -503,3 +503,110 @@ def test_errors_of_both_steps() -> None:
         list(DoubleBuffer().run(range(3), fine, fail))
     with pytest.raises(InputError, match="there are 3 sets of buffers; wanted 1 or 2"):
         DoubleBuffer(3)
+
+
+# ---------------------------------------------------------------- bins that are missing, or beyond int32
+
+
+def outcome(call: Callable[..., Any], *given: Any, **more: Any) -> tuple[Any, str]:
+    """What a call gives, or the error that it raises."""
+    try:
+        return call(*given, **more), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def first_map(*given: Any, **more: Any) -> Any:
+    return next(search_maps(*given, 3, **more))
+
+
+def one_sft(duration: float, freq: float, detectors: tuple[str, ...] = ("H1",)) -> waves.SftSet:
+    wide = 400 / duration + 1.1e-4 * freq
+    return waves.make_data(
+        {name: [1238166018] for name in detectors}, (freq - wide, freq + wide), duration=duration,
+        sqrt_s=dict.fromkeys(detectors, 1e-23),
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:SFTs of")
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("spin", [0, 1, 2])
+@pytest.mark.parametrize("digits", range(27, 32))
+def test_no_template_is_taken_for_another(digits: int, spin: int, kernel: Any) -> None:
+    """One that lies 2^27 to 2^31 bins from those that there are, by its frequency or by what drifts."""
+    data, ephemeris = prepare(one_sft(1800.0, 60.0)), model()
+    seen = geometry(data, ephemeris, 1.0, 0.3)
+    since = 700.0 if spin == 1 else 60_000.0
+    reference = int(seen.arrival.time[0, 0]) - round(since * 1e9)
+    per_bin = 1 / (1800 * seen.arrival.rate[0, 0]) / (since**spin / (1, 1, 2)[spin])
+    for sign in (1, -1):
+        spins = [60.0, 0.0, 0.0]
+        spins[spin] += sign * 2.0**digits * per_bin
+        if max(map(abs, spins[1:])) > 1 or not 0 < spins[0] <= 1e6:
+            continue
+        templates = waves.Templates(spins[0], 1.0, 0.3, *spins[1:], reference=reference)
+        wanted, one = outcome(f_statistic, data, templates, ephemeris)
+        found, other = outcome(f_statistic, data, templates, ephemeris, device="cpu", kernel=kernel)
+        assert wanted is found is None, (found.fa, found.fb)
+        assert one == other
+
+
+@pytest.mark.filterwarnings("ignore:SFTs of")
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("duration", "freq"), [(1e5, 1000.0), (1e6, 500.0), (1e6, 2100.0), (3000.0, 9e5), (1e7, 1000.0)]
+)
+def test_bins_of_any_number(duration: float, freq: float, kernel: Any) -> None:
+    """Computed, or refused with what a device cannot: not as data that are not finite."""
+    data, ephemeris = prepare(one_sft(duration, freq, ("H1", "L1"))), model()
+    templates = waves.Templates(freq + np.arange(3) / duration / 7, 1.0, 0.3, reference=REFERENCE)
+    wanted = f_statistic(data, templates, ephemeris)
+    found, error = outcome(f_statistic, data, templates, ephemeris, device="cpu", kernel=kernel)
+    if freq * duration < 2**31:
+        np.testing.assert_allclose(found.fa, wanted.fa, rtol=0, atol=2e-3)
+    else:
+        assert "wanted less than 2,147,483,648 bins on 'cpu': device='numpy' computes more" in error
+
+
+@pytest.mark.filterwarnings("ignore:SFTs of")
+@pytest.mark.parametrize("f1dot", [0.0, 1e-5, -1e-5, 1e-3, 1.0])
+@pytest.mark.parametrize("detectors", [("H1",), ("H1", "L1")])
+@pytest.mark.parametrize("duration", [1800.0, 1e6])
+def test_maps_whose_bins_are_missing(duration: float, detectors: tuple[str, ...], f1dot: float) -> None:
+    """Are refused on a device as well, also where F of a stack is the same whatever the bins hold, as one SFT does not determine it."""
+    search = waves.Search(
+        freq=60.0, freq_band=0.0, f1dot=0.0, f1dot_band=0.0, reference=REFERENCE, stack=duration, residuals=1, patch=(1e-3, 1e-3)
+    )  # fmt: skip
+    grids, ephemeris = set_up(one_sft(duration, 60.0, detectors), search), model()
+    values = [f1dot]
+    if f1dot == 1.0:  # what int32 takes for no drift at all
+        seen = geometry(grids.data, ephemeris, 1.0, 0.3)
+        delay = seen.arrival.since(grids.middle)[0, 0]
+        values = [n * 2.0**28 / (duration * seen.arrival.rate[0, 0] * delay) for n in range(1, 9)]
+        values = [x for x in values if abs(x) <= 1]
+    for value in values:
+        points = [(1.0, 0.3, value)]
+        (wanted, one), (found, other) = (
+            outcome(first_map, grids, ephemeris, points, device=d) for d in ("numpy", "cpu")
+        )
+        assert one == other
+        assert (wanted is None) == (found is None)
+        assert (wanted is None) == (abs(f1dot) > 1e-4) or abs(f1dot) == 1e-5
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("method", ["demod", "resamp"])
+@pytest.mark.parametrize("resolution", [1e-3, 59.9, 119.9, 120.1, 1e6])
+def test_any_resolution(resolution: float, method: str, device: str) -> None:
+    """A map needs a bin of its own number, 1 at least: one that is coarser is refused by name."""
+    search = waves.Search(
+        freq=60.0, freq_band=0.0, f1dot=0.0, f1dot_band=0.0, reference=REFERENCE, stack=3600.0, residuals=1, patch=(0.01, 0.01),
+        resolution=resolution,
+    )  # fmt: skip
+    starts = 1238166018 + 1800 * np.arange(4)
+    sfts = waves.make_data(dict.fromkeys(("H1", "L1"), starts), (59.9, 60.1), sqrt_s={"H1": 1e-23, "L1": 1e-23})
+    _, error = outcome(hierarchical_search, sfts, search, model(), [(1.0, 0.3)], 3, device=device, method=method)
+    if resolution > 120:
+        assert error.startswith(f"resolution is {resolution:.12g} Hz, and the search begins at 60 Hz, which is bin 0")
+    else:
+        assert not error or "cover a wider band" in error

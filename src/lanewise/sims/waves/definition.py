@@ -132,6 +132,19 @@ def _all_bins(data: SearchData, k_real: Floats) -> Complexes:
     return total
 
 
+def check_bins(
+    data: SearchData, seen: Geometry, which: Ints, templates: Templates, dterms: int
+) -> None:
+    """Raise InputError for templates, which have the directions `which`, whose bins are not
+    there.
+    """
+    for some in parts(data, len(templates), dterms):
+        _, k_real = phases(seen, which[some], templates, some, data.duration)
+        _check_bins(
+            data, np.floor(k_real).astype(np.int64) - dterms + 1, 2 * dterms, templates, some
+        )
+
+
 def _check_bins(data: SearchData, low: Ints, count: int, templates: Templates, some: Ints) -> None:
     high = low + count
     end = data.first_bin + np.diff(data.offset)

@@ -186,6 +186,11 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
             f"{RANGES['freq'].refusal(low, ' Hz')}: is the reference time right?"
         )
     resolution, step = search.steps
+    if not low / resolution + 0.5 >= 1:
+        raise InputError(
+            f"resolution is {numeral(resolution)} Hz, and the search begins at {numeral(low)} Hz, "
+            "which is bin 0; wanted at most twice that frequency"
+        )
     many = search.residuals or len(stacks)
     fastest = max(abs(search.f1dot), abs(search.f1dot + search.f1dot_band))
     warn_of_loss(max(high, low), sfts.duration, None, fastest)

@@ -15,8 +15,10 @@ from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.device.buffers import MapShape, shape_of
 from lanewise.sims.waves.device.fetching import ahead
 from lanewise.sims.waves.device.maps import HoughDevice, maps_together
+from lanewise.sims.waves.device.spectra import are_far
 from lanewise.sims.waves.device.work import Batch, DirectionGroup, MapField, SkyDirection, grouped
 from lanewise.sims.waves.hierarchical_setup import (
+    DOPPLER,
     METHODS,
     THREADS,
     TOGETHER,
@@ -45,6 +47,8 @@ from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
+
+LONGEST_DELAY = 1000.0  # seconds from the barycentre to a detector: there are 510
 
 
 class MapMaker:
@@ -158,6 +162,13 @@ class MapMaker:
     def batch(self, group: DirectionGroup, directions: Sequence[SkyDirection]) -> Batch:
         """Maps that are computed together: these are the directions of the group."""
         f = None
+        if self.method == "demod":
+            far = self._are_far(group.f1dots)
+            for direction in directions:
+                # F of a stack that does not determine it is a number, whatever its bins
+                if far or not direction.stacks[:, 3].all():
+                    for f1dot in group.f1dots:
+                        self._check_bins(direction, f1dot)
         if self.method == "resamp":
             f = tuple(
                 tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions
@@ -240,6 +251,11 @@ class MapMaker:
         """Raise an error for a map that a device found to have values that are not finite: the
         definition says which bins are missing.
         """
+        self._check_bins(direction, f1dot)
+        raise InputError("a map has values that are not finite; so have the data")
+
+    def _check_bins(self, direction: SkyDirection, f1dot: float) -> None:
+        """Raise an error for a map whose bins are missing, as the definition does."""
         field, patch, data = self.field, direction.patch, self.grids.data
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
         ends = np.array([field.start - margin, field.start + field.frequencies + margin - 1])
@@ -247,7 +263,14 @@ class MapMaker:
             field.first + field.resolution * ends, *patch.centre, f1dot, reference=field.reference
         )
         demodulated(data, templates, self.ephemeris, dterms=self.grids.search.dterms)
-        raise InputError("a map has values that are not finite; so have the data")
+
+    def _are_far(self, f1dots: Sequence[float]) -> bool:
+        """Whether bins may be missing that a device does not miss."""
+        field, data = self.field, self.grids.data
+        bins = field.start + field.frequencies + field.margin(f1dots)
+        highest = field.first + field.resolution * bins
+        since = float(abs(data.middle - field.reference).max()) * 1e-9 + LONGEST_DELAY
+        return are_far(data, (highest, max(map(abs, f1dots))), since, 1 + DOPPLER)
 
     def device(
         self, device: str, *, kernel: Method = "interpolated", buffers: int = 2

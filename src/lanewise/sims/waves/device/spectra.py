@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,11 +33,15 @@ from lanewise.sims.waves.kernels import (
 from lanewise.sims.waves.prepared import Geometry, SearchData
 from lanewise.sims.waves.timing import EarthState
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import numeral
 
 Floats = NDArray[np.float64]
 View = lw.RaggedArray  # of `Sft`
 VIEW_BYTES = 28 + 8  # of an SFT, and of where its bins begin
 CELLS = 1 << 22  # amplitudes of a part of the work: 64 MiB
+# of bins, which devices number in int32, and of their distance to those of an SFT, of which kernels
+# take a few times as much
+MOST_BINS, FARTHEST = 1 << 31, 1 << 28
 KEPT = 1 << 28  # bytes of rows on the host that are kept for the next search of the same data
 
 # rows on the host, of data that nothing can change
@@ -55,6 +60,17 @@ def table_bytes(data: SearchData, kernel: Method) -> int:
         + (2 * (DEGREE + 1) * bins if kernel == "interpolated" else bins)
         + VIEW_BYTES * len(data)
     )
+
+
+def are_far(data: SearchData, spins: Sequence[float], since: float, rate: float) -> bool:
+    """Whether templates may lie so far from the bins that int32, in which devices number them, does
+    not tell which ones are missing.
+
+    spins: the largest frequency and the largest derivatives, without signs; since: the largest time
+    from the reference, seconds; rate: the largest of arrivals.
+    """
+    highest = sum(spin * since**k / math.factorial(k) for k, spin in enumerate(spins))
+    return not rate * highest * data.duration + float(data.first_bin.max()) < FARTHEST
 
 
 class Spectra:
@@ -79,6 +95,13 @@ class Spectra:
         """
         if not 1 <= dterms <= 128:
             raise InputError(f"dterms is {dterms}; wanted 1 to 128 bins on a device")
+        last = int((data.first_bin + np.diff(data.offset)).max())
+        if last > MOST_BINS:
+            raise InputError(
+                f"SFTs of {numeral(data.duration)} s have the bin {last - 1:,} at "
+                f"{numeral((last - 1) / data.duration)} Hz; wanted less than {MOST_BINS:,} bins on "
+                f"{device!r}: device='numpy' computes more"
+            )
         require_memory(device, table_bytes(data, kernel), f"{data!r} by the {kernel} kernel")
         self.data, self.device, self.dterms = data, device, dterms
         counts = np.diff(data.group).reshape(data.stacks, -1)

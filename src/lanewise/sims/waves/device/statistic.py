@@ -16,9 +16,10 @@ from lanewise.sims.waves.definition import (
     FStatistic,
     amplitudes,
     antenna_matrices,
+    check_bins,
     two_f_of_parts,
 )
-from lanewise.sims.waves.device.spectra import CELLS, Spectra
+from lanewise.sims.waves.device.spectra import CELLS, Spectra, are_far
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry
 from lanewise.sims.waves.templates import Templates
@@ -56,6 +57,10 @@ def device_f_statistic(
     alpha, delta, which = templates.directions()
     with stage("barycentring", name="times and patterns"):
         seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
+    since = float(abs(seen.arrival.since(templates.reference)).max())
+    spins = abs(templates.spins).max(axis=0).tolist()
+    if are_far(data, spins, since, float(abs(seen.arrival.rate).max())):
+        check_bins(data, seen, which, templates, dterms)
     with stage("transfer", name="SFTs to the device"):
         spectra = Spectra(data, where, dterms, kernel=kernel)
     with stage("statistic", name="kernel"):
