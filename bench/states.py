@@ -1,10 +1,12 @@
 """Does this state of the code run as fast as an earlier one? Both in turns, row by row.
 
     git worktree add ../before d0faf338
-    python -m bench.states --before ../before [--device cuda] [--rounds 7] [ROW ...]
+    python -m bench.states --before ../before [--device cuda] [--rounds 7] [--processes 5] [ROW ...]
 
 Each state runs in a process of its own, which stays; a round times a row once in each, in turn,
 while the other waits. What both computed is compared first. Rows use names that both states have.
+A process may have a core that is half as fast as that of another, for as long as it runs: where
+the host decides, the least of several processes says more.
 Writes bench/results/states_{cpu,cuda}.{md,json}, or into the folder that the variable OUT names.
 """
 
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -77,15 +80,20 @@ def apart(first: list[float], second: list[float]) -> float:
     return max((abs(x - y) for x, y in zip(first, second, strict=True)), default=0.0) / largest
 
 
+Times = tuple[list[float], list[float]]
+
+
 def compare(
-    states: tuple[State, State], row: str, rounds: int, seconds: float
+    states: tuple[State, State], row: str, rounds: int, seconds: float, times: Times
 ) -> dict[str, Any]:  # fmt: skip
-    """One row: times of both states in microseconds, and how far apart what they computed is."""
+    """One row: times of both states in microseconds, and how far apart what they computed is.
+
+    times: seconds of both states in processes before these, to which those of these are added.
+    """
     made = [state.ask(prepare=row) for state in states]
     if wrong := [m["error"] for m in made if "error" in m]:
         return {"row": row, "error": "; ".join(wrong)}
     difference = apart(*(m["result"] for m in made))
-    times: tuple[list[float], list[float]] = ([], [])
     for turn in range(rounds):
         for i in (0, 1) if turn % 2 == 0 else (1, 0):
             times[i].append(states[i].ask(measure=seconds)["seconds"])
@@ -123,24 +131,30 @@ def main() -> None:
     parser.add_argument("--before", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--device", choices=sorted(SECONDS), default="cpu")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--processes", type=int, default=1, help="of each state, one by one")
     parser.add_argument("--limit", type=float, default=float("inf"), metavar="SECONDS")
     parser.add_argument("rows", nargs="*", metavar="ROW")
     options = parser.parse_args()
-    began, found = time.monotonic(), list[dict[str, Any]]()
+    began, found = time.monotonic(), dict[str, dict[str, Any]]()
+    times: defaultdict[str, Times] = defaultdict(lambda: ([], []))
     out = Path(os.environ.get("OUT", HERE / "results")) / f"states_{options.device}"
     machine = describe_machine()
-    with both(options.before.resolve(), options.device) as states:
-        rows = [
-            r for r in states[1].ask(rows=True)["rows"] if not options.rows or r in options.rows
-        ]
-        for row in rows:
-            if time.monotonic() - began > options.limit:
-                print(f"out of time: {len(rows) - len(found)} rows were not run", flush=True)
-                break
-            found.append(compare(states, row, options.rounds, SECONDS[options.device]))
-            print(list(table(found))[-1], flush=True)
-            write_rows(out, "Two states of the code in turns", machine, table(found), found)
-    wrong = [f["row"] for f in found if "apart" in f and not f["apart"] <= ALIKE]
+    for _ in range(options.processes):
+        with both(options.before.resolve(), options.device) as states:
+            rows = [
+                r for r in states[1].ask(rows=True)["rows"] if not options.rows or r in options.rows
+            ]
+            for number, row in enumerate(rows):
+                if time.monotonic() - began > options.limit:
+                    print(f"out of time: {len(rows) - number} rows were not run", flush=True)
+                    break
+                found[row] = compare(
+                    states, row, options.rounds, SECONDS[options.device], times[row]
+                )
+                print(list(table([found[row]]))[-1], flush=True)
+                every = list(found.values())
+                write_rows(out, "Two states of the code in turns", machine, table(every), every)
+    wrong = [f["row"] for f in found.values() if "apart" in f and not f["apart"] <= ALIKE]
     if wrong:
         raise SystemExit(f"different numbers: {', '.join(wrong)}")
 
