@@ -92,3 +92,90 @@ def test_a_shape_is_the_same_grid_and_an_equal_tuple_of_other_numbers_is_not(mon
     copied(a, c, grid=(1, 5))
     np.testing.assert_array_equal(c[:, :5], a[:, :5])
     assert c[0, 5] == 0
+
+
+class Shaped(lw.Record):
+    """Its fields have names of what calls look at first of an array."""
+
+    shape: lw.f32
+    flags: lw.f32
+    ndim: lw.i32
+
+
+class Raising:
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError("nobody asks")
+
+
+class Ambiguous:
+    shape = np.array([3, 3])
+
+
+def often(kind: str) -> Any:
+    """A new kernel of a pattern."""
+    match kind:
+        case "values":
+
+            @lw.elementwise
+            def total(x: lw.f32, y: lw.f32) -> lw.f32:
+                return x + y
+
+            return total
+        case "records":
+
+            @lw.elementwise
+            def heavier(weight: Weight, y: lw.f32) -> lw.f32:
+                return weight.mass + y
+
+            return heavier
+        case "pairs":
+
+            @lw.pairwise
+            def around(target: Weight, source: Weight, y: lw.f32) -> lw.f32:
+                return source.mass + y
+
+            return around
+        case "lists":
+
+            @lw.segmentwise
+            def of_each(weight: Weight, y: lw.f32) -> lw.f32:
+                return weight.mass * y
+
+            return of_each
+        case _:
+
+            @lw.threadwise
+            def moved(i: lw.index, a: lw.Array1[lw.f32], b: lw.Array1[lw.f32], s: lw.f32):
+                b[i] = s * a[i]
+
+            return moved
+
+
+def ended(call: Any, *arguments: Any, **named: Any) -> tuple[str, str]:
+    """How a call ends."""
+    try:
+        result = call(*arguments, **named)
+    except Exception as error:
+        return type(error).__name__, str(error).partition(" object at ")[0]
+    return "result", repr(result)
+
+
+@pytest.mark.parametrize("kind", ["values", "records", "pairs", "lists", "threads"])
+def test_what_is_no_argument_is_refused_in_the_same_words_after_many_calls(kind: str) -> None:
+    weight, x = Weight.array(mass=np.ones(3)), np.full(3, 2, np.float32)
+    good: dict[str, tuple[Any, ...]] = {
+        "values": (x, x.copy()), "records": (weight, x), "pairs": (weight, weight, 1.0), "lists": (lw.ragged(weight, counts=[1, 2]), 2.0),
+        "threads": (x, np.zeros(3, np.float32), 1.0),
+    }  # fmt: skip
+    named: dict[str, Any] = {"grid": 3} if kind == "threads" else {}
+    shaped = Shaped.array(shape=[1, 2, 3])
+    bad = [shaped, shaped[:2], weight, Raising(), Ambiguous(), None, "x", object(), np.ma.array(x, mask=[1, 0, 0])]
+    kernel = often(kind)
+    for position in range(len(good[kind])):
+        for value in bad:
+            for _ in range(12):
+                kernel(*good[kind], **named)
+            arguments = [*good[kind]]
+            arguments[position] = value
+            assert ended(kernel, *arguments, **named) == ended(often(kind), *arguments, **named), (position, value)

@@ -70,7 +70,7 @@ class Again:
         reads: dict[int, int] = {}
         twins: list[tuple[int, int]] = []
         numbers: list[tuple[int, Any, type[Any] | None]] = []
-        others: list[tuple[int, Slot, Any]] = []
+        others: list[tuple[int, Slot, type[Any], Any]] = []
         for n, (slot, value) in enumerate(zip(slots, arguments, strict=True)):
             match slot:
                 case SameRecords() | RecordSlot():
@@ -85,7 +85,7 @@ class Again:
                     alike = alike or (type(value) is tuple and _are_whole(value))
                     numbers.append((n, value, type(value) if alike else None))
                 case _:
-                    others.append((n, slot, getattr(value, "shape", None)))
+                    others.append((n, slot, type(value), getattr(value, "shape", None)))
         self._named, self._twins = tuple(named), tuple(twins)
         self._records = tuple(
             (n, weakref.ref(places_of(arguments[n]), drop), reads[n]) for n in first.values()
@@ -94,7 +94,7 @@ class Again:
         self._values = matched.values
         self._sized: Any = None
         self._filled = False
-        self._sizes = [*sizes_of((slot, arguments[n]) for n, slot, _ in self._others)]
+        self._sizes = [*sizes_of((slot, arguments[n]) for n, slot, *_ in self._others)]
 
     @classmethod
     def of(cls, slots: tuple[Slot, ...], arguments: tuple[Any, ...], matched: Given) -> Self | None:
@@ -125,8 +125,11 @@ class Again:
         for one, other in self._twins:
             if arguments[one] is not arguments[other]:
                 return None
-        for position, _, shape in self._others:  # quickly, where sizes come in turn
-            if shape is not None and getattr(arguments[position], "shape", None) != shape:
+        # Quickly, where sizes come in turn. Of another class nothing is asked: its `shape` may be
+        # a field, or raise.
+        for position, _, kind, shape in self._others:
+            value = arguments[position]
+            if shape is not None and (type(value) is not kind or value.shape != shape):
                 return None
         if (sized := self._sized) is None:
             return None
@@ -141,7 +144,7 @@ class Again:
             if side.followed:
                 side.read(reads)
                 matched.complete()  # of what has two sides is said what a launch writes
-        for position, slot, _ in self._others:
+        for position, slot, *_ in self._others:
             if not slot.take(arguments[position], matched):
                 return None
         if matched.sizes != self._sizes:
