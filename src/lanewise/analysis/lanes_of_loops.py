@@ -8,7 +8,8 @@ What a round hands on to the next has to be a sum that may be added in any order
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 
 from lanewise.analysis.reductions import first_access
 from lanewise.ir import nodes as ir
@@ -16,6 +17,10 @@ from lanewise.ir.traverse import blocks, expressions, statements, subexpressions
 
 # expressions and accesses, up to which LLVM writes the rounds of a loop out
 WRITTEN_OUT = 900
+# the same for a loop within an element, and its most rounds: LLVM writes it out before it makes
+# lanes of elements, or makes none
+WRITTEN_OUT_INSIDE = 256
+ROUNDS_INSIDE = 80
 _ALONE = (ir.While, ir.Break, ir.Continue, ir.Return, ir.DeclareArray, ir.Scatter)
 
 
@@ -37,6 +42,41 @@ def has_lanes(loop: ir.For) -> bool:
     )
 
 
+def keeps_elements_apart(loop: ir.For | ir.While) -> bool:
+    """Whether a loop of an element's own function stays a loop, so that neither elements nor its
+    rounds go together.
+    """
+    if isinstance(loop, ir.While):
+        return True
+    size, rounds = size_written_out(loop), _rounds(loop)
+    return (size > WRITTEN_OUT_INSIDE or rounds > ROUNDS_INSIDE) and not has_lanes(loop)
+
+
+def kept_loops(functions: Iterable[ir.Function], which: str) -> list[str]:
+    """What such loops cost, with their lines (of nested ones that of the outer one), if there are
+    any. which: what a function is called for.
+    """
+    found: dict[int, None] = {}
+
+    def look(block: ir.Block) -> None:
+        for s in block:
+            if isinstance(s, ir.For | ir.While) and keeps_elements_apart(s):
+                found[s.location.line] = None
+            else:
+                for inner in blocks(s):
+                    look(inner)
+
+    for f in functions:
+        look(f.body)
+    if not found:
+        return []
+    lines = ", ".join(map(str, sorted(found)))
+    return [
+        f"loop{'s' * (len(found) > 1)} of line{'s' * (len(found) > 1)} {lines}: {which} are "
+        "computed one after the other, without SIMD lanes"
+    ]
+
+
 def _keeps_apart(e: ir.Expression) -> bool:
     """Whether registers have no instruction for an operation: division of integers."""
     return (
@@ -51,11 +91,16 @@ def size_written_out(loop: ir.For) -> float:
     """Expressions and accesses of all rounds of a loop; no end where the text does not count
     them.
     """
+    rounds = _rounds(loop)
+    return rounds * _size(loop.body) if math.isfinite(rounds) else rounds
+
+
+def _rounds(loop: ir.For) -> float:
     ends = (loop.start, loop.stop, loop.step)
     if not all(isinstance(e, ir.Literal) for e in ends):
         return float("inf")
     start, stop, step = (int(e.value) for e in ends if isinstance(e, ir.Literal))
-    return len(range(start, stop, step)) * _size(loop.body) if step else float("inf")
+    return len(range(start, stop, step)) if step else float("inf")
 
 
 def _size(block: ir.Block) -> float:

@@ -355,10 +355,32 @@ LATENCY = {
 _CHECKS = frozenset({"integer", "compare", "select"})
 
 
-def latency_of(cost: Cost) -> float:
+# The same of a core of a CPU (AMD EPYC 9004).
+CPU_LATENCY = {
+    "fp32 add": 3.0,
+    "fp32 mul": 4.0,
+    "fp32 fma": 4.0,
+    "fp64 add": 3.0,
+    "fp64 mul": 4.0,
+    "fp64 fma": 4.0,
+    "special": 12.0,
+    "integer": 1.0,
+    "compare": 1.0,
+    "select": 1.0,
+    "extreme": 2.0,
+    "conversion": 4.0,
+    "wide conversion": 4.0,
+    "branch": 1.0,
+}
+
+# Operations of floats that a CPU has an instruction for.
+CPU_SEQUENCES = {"/": 11.0, "sqrt": 15.0, "rsqrt": 15.0}
+
+
+def latency_of(cost: Cost, latencies: Mapping[str, float] = LATENCY) -> float:
     """Cycles from the operands to the result of an operation with these instructions."""
     alone = len(cost) == 1
-    return sum(LATENCY[kind] * n for kind, n in cost.items() if alone or kind not in _CHECKS)
+    return sum(latencies[kind] * n for kind, n in cost.items() if alone or kind not in _CHECKS)
 
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "isnan", "isinf", "isfinite"})

@@ -69,6 +69,9 @@ class Region:
     applications: int = 0  # of functions, directly in it
     latency: float = 0.0  # cycles of its longest chain of operations, one after the other
     words: int = 0  # 32-bit values that it holds from outside, or carries from one turn to the next
+    # a loop within an element, on a CPU: no lanes are made of what is around it
+    alone: bool = False
+    data_end: bool = False  # it turns until data say so: where it ends is guessed wrong
 
     @property
     def is_loop(self) -> bool:

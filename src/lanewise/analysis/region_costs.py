@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanewise.analysis.instructions import contracted, mix, node_cost
-from lanewise.analysis.operation_costs import latency_of
+from lanewise.analysis.operation_costs import CPU_LATENCY, CPU_SEQUENCES, latency_of
 from lanewise.analysis.region import SECTOR, Pattern, Region, Values
 from lanewise.analysis.sampling import Known, Sample, value_of
 from lanewise.ir import nodes as ir
@@ -32,9 +32,10 @@ def settle(
     buffers: Mapping[str, ir.BufferArgument],
     *,
     fast_math: bool,
+    gpu: bool,
 ) -> None:
     """Add to the regions what their live values cost."""
-    _Settling(values, addresses, buffers, fast_math).run()
+    _Settling(values, addresses, buffers, fast_math, gpu).run()
 
 
 class _Settling:
@@ -44,9 +45,11 @@ class _Settling:
         addresses: Addresses,
         buffers: Mapping[str, ir.BufferArgument],
         fast_math: bool,
+        gpu: bool,
     ) -> None:
         self.values, self.table, self.homes = values, values.table, values.homes
         self.addresses, self.buffers, self.fast_math = addresses, buffers, fast_math
+        self.gpu = gpu
         self.live = self.table.below({*values.roots, *addresses})
         self.gone = contracted(self.table, self.live, {n: id(self.homes[n]) for n in self.live})
         self.costs: dict[int, Counter[str]] = {}
@@ -137,6 +140,12 @@ class _Settling:
         held = (self.table.nodes[n] for n in (read - inside) | (inside & self.values.carried))
         return sum(max(1, n.type.size // 4) for n in held if n.operation != "literal")
 
+    def wait(self, n: int, cost: Mapping[str, float]) -> float:
+        """Cycles from the operands of a value to it."""
+        if self.gpu:
+            return latency_of(cost)
+        return CPU_SEQUENCES.get(self.table.nodes[n].operation) or latency_of(cost, CPU_LATENCY)
+
     def latency(self, own_values: list[int]) -> float:
         """The longest chain of a region's own values, which are in the order of computation.
 
@@ -152,7 +161,7 @@ class _Settling:
             before = max(
                 (ends.get(o, (0.0, 0.0)) for o in self.table.nodes[n].operands), default=(0.0, 0.0)
             )
-            ends[n] = (before[0] + latency_of(cost), before[1] + own)
+            ends[n] = (before[0] + self.wait(n, cost), before[1] + own)
         cycles, passed = max(ends.values(), default=(0.0, 0.0))
         return cycles * (max(1.0, branches / passed) if passed else 1.0)
 

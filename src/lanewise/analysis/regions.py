@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from lanewise.analysis.instructions import mix
-from lanewise.analysis.lanes_of_loops import has_lanes
+from lanewise.analysis.lanes_of_loops import has_lanes, keeps_elements_apart
 from lanewise.analysis.leaving import leaves
 from lanewise.analysis.region import (
     SECTOR,
@@ -153,6 +153,8 @@ class _Walk:
         self.simd = self.elements = simd
         self.of_lanes = False  # whether an element is a block of lanes, as a pass made them
         self.meant: dict[str, ir.Expression] | None = None
+        # whether a loop keeps the lanes of elements from a CPU
+        self.apart = kernel.grid is None and not kernel.pattern.inlined and not least
         self.all_warps = warps
         self.least = least
         self.given_turns = {
@@ -191,7 +193,7 @@ class _Walk:
         self.block(
             body, {p.name: self.values.leaf(p.name, p.type, self.root) for p in given}, self.root
         )
-        settle(self.values, self.addresses, self.buffers, fast_math=fast_math)
+        settle(self.values, self.addresses, self.buffers, fast_math=fast_math, gpu=self.on_gpu)
         for region in self.root.walk():
             self.join_words(region)
             self.bring_together(region)
@@ -375,6 +377,9 @@ class _Walk:
         region = here.add(
             f"loop over {role}", float(self.weight.mean()), depth=here.depth + 1, unroll=unroll
         )
+        if self.apart and role == "user" and keeps_elements_apart(s):
+            region.alone = True
+            region.data_end = isinstance(s, ir.While) or _name(s) in self.early
         entries = float(weight.mean())
         region.trips = region.executions / entries if entries else 0.0
         carried = {

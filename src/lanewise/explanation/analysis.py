@@ -10,6 +10,7 @@ from typing import Any
 from lanewise.analysis.access import field_accesses, reuse
 from lanewise.analysis.both_ways import both_ways
 from lanewise.analysis.instructions import count_operations
+from lanewise.analysis.lanes_of_loops import kept_loops
 from lanewise.analysis.regions import KernelWork
 from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.compiler.pipeline import Program
@@ -54,6 +55,9 @@ def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     if target_of(subject.device).host_memory:
         every = called if not inlined else [*called, function]
         lines += [("scalar", text) for text in scalar_calls(every)]
+        if not inlined:
+            which = "pairs" if subject.reference.pattern.over_pairs else "elements"
+            lines += [("scalar", text) for text in kept_loops(called, which)]
     texts, rows = (
         thread_accesses(subject.reference)
         if inlined

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lanewise.analysis.instructions import count_operations
+from lanewise.analysis.lanes_of_loops import kept_loops
 from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
@@ -34,7 +35,9 @@ def analyse_step(subject: Subject) -> Analysis:
             ("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}")
         )
     if target_of(subject.device).host_memory:
-        lines += [("scalar", text) for text in scalar_calls(functions(subject.reference.body))]
+        called = functions(subject.reference.body)
+        texts = [*scalar_calls(called), *kept_loops(called, "sites")]
+        lines += [("scalar", text) for text in texts]
     rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]
     each = traffic.nbytes / traffic.fluid if traffic.fluid else None

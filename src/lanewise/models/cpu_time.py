@@ -32,6 +32,10 @@ SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
 # a conversion between float32 and float64, and the shuffle that joins or parts registers
 CONVERSION_OPERATIONS = 1.0
 CALL_CYCLES = 9.0
+# Loops within elements, of which no lanes are made: instructions of several elements that a core
+# has in flight, and cycles that it loses where it guessed the end of a loop wrong.
+IN_FLIGHT = 256.0
+WRONG_GUESS = 20.0
 LAST_CACHE_BYTES = 10.0  # a cycle and core from the last cache: 9 to 13 were measured
 
 
@@ -57,6 +61,7 @@ def cpu_kernel_time(
     pipes = sum(seconds.get(u, 0.0) for u in ("fp32", "fp64", "conversion"))
     compute = max(pipes, seconds.get("special", 0.0)) + seconds.get("loads", 0.0)
     compute = max(compute, seconds.get("integer", 0.0)) + seconds.get("calls", 0.0)
+    compute = max(compute, seconds.get("latency", 0.0))
     compute *= device.multiprocessors / cores
     busy = bound_of({u: s for u, s in seconds.items() if s})
     total = max(compute, seconds["memory"])
@@ -84,17 +89,50 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
     """Seconds that every unit of all cores together works, memory aside."""
     units: Counter[str] = Counter()
     lanes = _lanes(work.kernel.body)
+    without = _without_lanes(work) if lanes == 1 else []
+    apart = {id(r) for r in without}
+    units.update({"latency": _waiting(without)})
     for r in work.regions:
-        cycles = _region_cycles(r, device, points=work.kernel.pattern.over_points)
+        cycles = _region_cycles(
+            r, device, points=work.kernel.pattern.over_points, apart=id(r) in apart
+        )
         units.update(
             {u: c * r.executions * (lanes if u in _OF_EACH_LANE else 1) for u, c in cycles.items()}
         )
     bits = vector_bits or device.preferred_bits
     gain = device.vector_gain if bits == device.vector_bits > CALIBRATED_BITS else 1.0
     return {
-        u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0)
+        u: c * work.blocks / device.cycles / (gain if u in _VECTORISED and not apart else 1.0)
         for u, c in units.items()
+        if c or u != "latency"
     }
+
+
+def _without_lanes(work: KernelWork) -> list[Region]:
+    """What runs one element, or one pair, at a time, because a loop within it stays a loop."""
+    found: dict[int, Region] = {}
+    for r in work.regions:
+        if r.alone:
+            around = r
+            while around.parent is not None and around.role != "loop over sources":
+                around = around.parent
+            found |= {id(inner): inner for inner in around.walk()}
+    return list(found.values())
+
+
+def _waiting(apart: list[Region]) -> float:
+    """Cycles of an element in which loops wait for what they have just computed. A core continues
+    with the next elements meanwhile, as far as it sees where a loop ends.
+    """
+    loops = [r for r in apart if r.alone]
+    inside = [r for r in apart if any(r.inside(loop) for loop in loops)]
+    cycles = sum(r.latency * r.executions for r in inside)
+    ends = sum(r.executions / r.trips for r in loops if r.data_end and r.trips)
+    if ends:
+        return cycles + WRONG_GUESS * ends
+    entries = sum(r.executions / r.trips for r in loops if r.trips)
+    each = sum(r.instructions.slots * r.executions for r in inside) / max(1.0, entries)
+    return cycles / max(1.0, IN_FLIGHT / each) if each else cycles
 
 
 def _lanes(block: ir.Block) -> int:
@@ -121,13 +159,16 @@ def _grain(work: KernelWork, counts: dict[str, float]) -> int:
     )
 
 
-def _region_cycles(r: Region, device: DeviceModel, *, points: bool) -> dict[str, float]:
+def _region_cycles(
+    r: Region, device: DeviceModel, *, points: bool, apart: bool
+) -> dict[str, float]:
     """Cycles of one core for one element's (or source's) share of a region, by unit. points: of
-    an index space, which read so much of each other's that whole registers count as well.
+    an index space, which read so much of each other's that whole registers count as well. apart:
+    it runs without lanes.
     """
     i = r.instructions
     calls = sum(n for (operation, _), n in r.operations.items() if operation in _LIBRARY)
-    scalar = calls > 0  # what is not vectorised
+    scalar = apart or calls > 0  # what is not vectorised
     lanes = SCALAR_PIPES if scalar else float(device.fp32_lanes)
     wide = SCALAR_PIPES if scalar else float(device.fp64_lanes)
     divider = sum(
