@@ -15,7 +15,7 @@ from lanewise.sims.waves.command import app
 from lanewise.sims.waves.commands import search
 from lanewise.sims.waves.tables import read_sky, read_templates, write_table
 from lanewise.sims.waves.units import Job
-from lanewise.support.errors import InputError
+from lanewise.support.errors import InputError, LanewiseError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
 SIGNAL = "h0=8e-25,cosi=0.8,psi=0.2,phi0=1,freq=60.0101,alpha=2.0,delta=0.3,f1dot=-2e-10"
@@ -624,3 +624,38 @@ def test_what_a_damaged_header_says_is_not_used(place, tmp_path):
     assert len(ready.grids.data) == 11
     bad.unlink()
     np.testing.assert_array_equal(ready.grids.data.data, job.load().grids.data.data)
+
+
+EXTREME = ("5e-324", "1e-300", "1e-13", "-1", "0", "1", "1e30", "1e300", "nan", "inf", "x", "")
+NUMBERS = {
+    "fstat": ("freq", "band", "step", "f1dot", "f2dot", "ref-time", "dterms"),
+    "run": ("freq", "band", "f1dot", "stack", "stacks", "resolution", "f1dot-step", "residuals", "threshold", "patch", "ref-time", "dterms", "candidates",
+            "follow-up", "units", "checkpoint-every"),
+    "make-data": ("start", "sfts", "duration", "seed", "ref-time"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "option"), [(c, o) for c, options in NUMBERS.items() for o in options])
+def test_numbers_at_their_ends(command, option, tmp_path):
+    """Of every option: computed, or refused in lanewise's own words, also where it does not fit the others."""
+    pytest.importorskip("erfa")
+    few_files(tmp_path, a_few())
+    common = {
+        "sfts": tmp_path / "*.sft",
+        "ref-time": 1238166018,
+        "ephemeris": "EPV00",
+        "out": tmp_path / "o.csv",
+        "freq": 60.0,
+        "band": 1e-4,
+    }
+    given = {
+        "fstat": {**common, "step": 1e-5, "sky": "2,0.3"},
+        "run": {**common, "stack": 3600, "patch": 0.001, "residuals": 1, "sky": "2,0.3", "candidates": 3},
+        "make-data": {"out": tmp_path / "d", "band": "60,60.01", "start": 1238166018, "sfts": 2, "signal": SIGNAL, "ephemeris": "EPV00"},
+    }[command]  # fmt: skip
+    for value in EXTREME:
+        arguments = [command, *(f"--{k}={v}" for k, v in {**given, option: value}.items())]
+        done = CliRunner().invoke(app, [*arguments, "--overwrite"])
+        raised = done.exception
+        assert raised is None or isinstance(raised, LanewiseError | SystemExit), (value, raised)
+        assert done.exit_code in (0, 1, 2), (value, done.output)

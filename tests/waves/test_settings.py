@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanewise.sims import waves
+from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hough import Significance
 from lanewise.sims.waves.lost import ALLOWED, mismatch
 from lanewise.sims.waves.ranges import LOUDEST, QUIETEST
-from lanewise.support.errors import InputError
+from lanewise.support.errors import InputError, LanewiseError
 from tests.waves.test_invariance import START, ephemeris, made
 
 SEARCH = {"freq": 60.0, "freq_band": 0.1, "f1dot": 0.0, "f1dot_band": 0.0, "reference": 0, "stack": 3600.0}
@@ -288,3 +289,36 @@ def test_a_stack_is_no_longer_than_the_data():
         InputError, match=rf"^a stack lasts {whole + 1:g} s, and the data {whole:g} s; wanted at most that \(--stack\)$"
     ):
         waves.set_up(sfts, waves.Search(**{**search, "stack": whole + 1}))
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"resolution": 1e-8, "patch": (0.02, 0.02)}, r"a patch of .* x .* pixels"),
+        ({"resolution": 1e-9, "freq_band": 0.1, "patch": (1e-9, 1e-9)}, "a search of 1e\\+08 frequencies|a map of 100,000,001 frequencies|the search needs"),
+        ({"resolution": 1e-10, "freq_band": 0.5}, "a search of 5e\\+09 frequencies"),
+        ({"f1dot_band": 1e-7, "f1dot_step": 1e-18}, "a search of .* frequencies and 1e\\+11 spin-downs"),
+        ({"residuals": 1 << 20, "patch": (math.pi, math.pi)}, "a map of 1 frequencies, 1,048,577 spin-downs|the search needs"),
+        ({"residuals": 3, "f1dot_step": 1.0, "resolution": 1e-6, "patch": (1e-9, 1e-9)}, "F of 2 stacks at .* frequencies|the search needs"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(device, changed, what, monkeypatch):
+    """In words, whatever there is too much of, before memory is taken."""
+    for module in ("lanewise.runtime.memory", "lanewise.sims.waves.device.memory"):
+        monkeypatch.setattr(f"{module}.available_memory", lambda device: 1 << 28)
+    search = waves.Search(
+        **{
+            **SEARCH,
+            "reference": START * SECOND,
+            "freq_band": 0.0,
+            "patch": (0.01, 0.01),
+            "residuals": 1,
+            "stack": 3600.0,
+            **changed,
+        }
+    )
+    starts = START + 1800 * np.arange(4)
+    sfts = waves.make_data({"H1": starts}, (59.7, 60.9), sqrt_s={"H1": 1e-23})
+    with pytest.raises(LanewiseError, match=what):
+        waves.hierarchical_search(sfts, search, ephemeris(), [(2.0, 0.3)], 3, device=device)

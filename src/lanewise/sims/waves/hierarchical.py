@@ -59,6 +59,7 @@ def hough_maps(
     if device == "numpy":
         direction = maker.direction(alpha, delta)
         return maker.maps(direction, f1dot, *maker.definition(direction, f1dot))
+    maker.require_whole()
     group = DirectionGroup(((alpha, delta),), (f1dot,), 1)
     hough = maker.device(device, kernel=kernel, buffers=1)
     hough.load(maker.shape(group, 1))

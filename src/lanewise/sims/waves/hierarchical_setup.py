@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.sims.common.devices import require_memory
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hough import ROTATION_SPEED, Patch
 from lanewise.sims.waves.lost import warn_of_loss
@@ -30,6 +31,9 @@ METHODS = ("demod", "resamp")
 
 
 SPARE_BINS = 50  # of SFTs, on both sides of the band
+
+
+FREQUENCY_BYTES, SPIN_BYTES = 16, 128  # of lists, whatever is computed
 
 
 MOST_CELLS = 1e12  # of a direction: years
@@ -198,6 +202,11 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     spins = search.f1dot_band / step + 1
     frequencies = (high - low) / resolution + 1
     check_cells(frequencies, spins, many)
+    require_memory(
+        "cpu",
+        round(FREQUENCY_BYTES * frequencies + SPIN_BYTES * spins),
+        f"a search of {frequencies:.3g} frequencies and {spins:.3g} spin-downs",
+    )
     return Grids(
         search,
         data,

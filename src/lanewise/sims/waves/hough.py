@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.sims.common.devices import require_memory
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT, detector
 from lanewise.sims.waves.prepared import Geometry, SearchData, sfts_of
 from lanewise.sims.waves.timing import EarthState, detector_motion
@@ -39,6 +40,7 @@ ORBITAL_SPEED = 2 * math.pi * 149_597_870_700.0 / 31_558_149.8 / SPEED_OF_LIGHT
 # of the Earth's surface, over c
 ROTATION_SPEED = 2 * math.pi * 6_378_136.6 / 86_164.09053 / SPEED_OF_LIGHT
 PIXEL_FACTOR = 2.0
+PIXEL_BYTES = 100  # of a grid's vectors, while they are made
 
 
 @frozen
@@ -90,7 +92,10 @@ class PatchGrid:
                 "and at most pi"
             )
         pixel = 1 / (ORBITAL_SPEED * pixel_factor * frequency_bin)
-        columns, rows = (math.ceil(4 * math.tan(s / 4) / pixel) for s in size)
+        columns, rows = (max(1, math.ceil(4 * math.tan(s / 4) / pixel)) for s in size)
+        require_memory(
+            "cpu", PIXEL_BYTES * rows * columns, f"a patch of {rows:,} x {columns:,} pixels"
+        )
         x = pixel * (np.arange(columns) - 0.5 * (columns - 1))
         y = pixel * (np.arange(rows) - 0.5 * (rows - 1))
         radius = np.hypot(x, y[:, None])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.profiling import stage, staged
+from lanewise.sims.common.devices import require_memory
 from lanewise.sims.waves.definition import group_sums, usable_matrix
 from lanewise.sims.waves.demodulation import demodulated
 from lanewise.sims.waves.detectors import detector
@@ -48,6 +49,8 @@ from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 
+# of a cell of a map, of a pixel in a stack, and of a value of F of all data and of each detector
+CELL_BYTES, OFFSET_BYTES, VALUE_BYTES = 56, 16, 64
 LONGEST_DELAY = 1000.0  # seconds from the barycentre to a detector: there are 510
 
 
@@ -213,8 +216,14 @@ class MapMaker:
         Raises InputError where bins are missing.
         """
         grids, field, patch = self.grids, self.field, direction.patch
+        self.require_whole()
         offsets = self.offsets(patch, f1dot)
         margin = needed_margin(offsets, field.drifts)
+        values = grids.data.stacks * (field.frequencies + 2 * margin)
+        what = (
+            f"F of {grids.data.stacks:,} stacks at {field.frequencies + 2 * margin:,} frequencies"
+        )
+        require_memory("cpu", VALUE_BYTES * (1 + len(grids.data.detectors)) * values, what)
         if self.method == "resamp":
             _, f = self._resampled(direction, f1dot)
         else:
@@ -237,6 +246,17 @@ class MapMaker:
         with stage("Hough", name="mean 2F"):
             means = number_counts(2 * f, margin, count, offsets, field.drifts, np.ones(len(f)))
             return counts, means / len(f)
+
+    def require_whole(self) -> None:
+        """Refuse a map all of whose cells do not fit into memory."""
+        field = self.field
+        cells = field.pixels * field.frequencies * len(field.residuals)
+        require_memory(
+            "cpu",
+            CELL_BYTES * cells + OFFSET_BYTES * field.stacks * field.pixels,
+            f"a map of {field.frequencies:,} frequencies, {len(field.residuals):,} spin-downs and "
+            f"{field.pixels:,} pixels",
+        )
 
     @staged("Hough", name="significance")
     def maps(self, direction: SkyDirection, f1dot: float, counts: Floats, two_f: Floats) -> Maps:

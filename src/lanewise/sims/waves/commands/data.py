@@ -15,6 +15,7 @@ from lanewise.sims.common.options import GivenOptions
 from lanewise.sims.waves.commands.arguments import require, signal, sqrt_s
 from lanewise.sims.waves.commands.options import Made
 from lanewise.sims.waves.gps import SECOND
+from lanewise.sims.waves.ranges import check_setting
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def _sfts(asked: Made) -> SftSet:
 
 def _starts(asked: Made) -> NDArray[Any]:
     """GPS seconds: integers wherever they are whole."""
+    check_setting("duration", asked.duration)
     step = round(asked.duration * SECOND)
     starts = asked.start + step * np.arange(asked.sfts)
     return starts / SECOND if asked.start % SECOND or step % SECOND else starts // SECOND

@@ -22,6 +22,7 @@ from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, prepared_data
 from lanewise.sims.waves.commands.options import Input, SoughtTemplates
 from lanewise.sims.waves.lost import said
+from lanewise.sims.waves.ranges import MOST_FREQUENCIES
 from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
 from lanewise.support.errors import InputError
 from lanewise.support.numerals import counted, numeral
@@ -199,7 +200,12 @@ def _band(asked: Input, sought: SoughtTemplates) -> waves.Band:
             f"--step is {numeral(step)} and --band {numeral(width)}; wanted above zero, and zero "
             "or more"
         )
-    count = math.floor(width / step + 1e-6) + 1
+    if not (steps := width / step) < MOST_FREQUENCIES:
+        raise InputError(
+            f"--step is {numeral(step)} and --band {numeral(width)}, which makes {steps:.3g} "
+            f"frequencies; wanted at most {MOST_FREQUENCIES:,}"
+        )
+    count = math.floor(steps + 1e-6) + 1
     return waves.Band(freq, step, count, *sky, asked.ref_time, sought.f1dot, sought.f2dot)
 
 
