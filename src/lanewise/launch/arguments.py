@@ -278,6 +278,8 @@ def _dimensions(value: Any) -> int:
     """How many indices a value has; -1 for what is no array, such as lists of different lengths or
     records.
     """
+    if isinstance(value, RecordArray | PartOfRecords):  # which may have a field of that name
+        return -1
     try:
         dimensions: Any = getattr(value, "ndim", None)
         return dimensions if isinstance(dimensions, int) else np.ndim(value)
@@ -306,8 +308,12 @@ def describe(value: Any) -> str:
         return f"{value!r}, which lies in that array; .copy() is an array of them alone"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype") and value.shape:
-        return f"an array of {value.dtype} with shape {tuple(value.shape)}"
+    try:
+        shape: Any = getattr(value, "shape", None)
+    except Exception:  # of the user's class
+        shape = None
+    if isinstance(shape, tuple) and hasattr(value, "dtype") and shape:
+        return f"an array of {value.dtype} with shape {tuple(shape)}"
     return f"{type(value).__name__} {shown(value)}"
 
 
