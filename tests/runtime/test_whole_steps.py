@@ -76,6 +76,55 @@ def test_pieces_take_a_fifth_of_a_second(
     assert pieces(monkeypatch, seconds, step, steps) == expected
 
 
+class Viewer:
+    """It wants to see every step."""
+
+    seconds = 1.0
+
+    def __init__(self) -> None:
+        self.seen, self.rested = list[int](), list[int]()
+
+    def due(self, step: int) -> int:
+        return step + 1
+
+    def look(self, step: int, asked: Callable[[], bool]) -> None:
+        del asked
+        self.seen.append(step)
+
+    def rest(self, step: int) -> None:
+        self.rested.append(step)
+
+
+@pytest.mark.parametrize("leaves", [None, 25, 40], ids=lambda n: f"until {n}")
+@pytest.mark.parametrize("comes", [0, 1, 2, 20, 24], ids=lambda n: f"from {n}")
+def test_watchers_come_and_go_while_steps_run(monkeypatch: pytest.MonkeyPatch, comes: int, leaves: int | None) -> None:
+    """As a view does that is opened in another thread: it looks at all steps behind the piece in which it comes, up to
+    the end of the piece in which it leaves.
+    """
+    clock, whole, viewer, steps = Clock(monkeypatch, 0.02), WholeSteps("it", "go"), Viewer(), 40
+    ends = [0]
+    with ExitStack() as stack:
+
+        def run(count: int) -> None:
+            begin, end = ends[-1], ends[-1] + count
+            if begin < comes <= end:
+                stack.enter_context(whole.watched(viewer))
+                came.append(end)
+            if leaves is not None and begin < leaves <= end:
+                stack.close()
+                left.append(end)
+            clock.now += clock.seconds * count
+            ends.append(end)
+
+        came, left = list[int](), list[int]()
+        if comes == 0:
+            stack.enter_context(whole.watched(viewer))
+            came.append(0)
+        whole.take(0, steps, run)
+        assert viewer.seen == [*range(came[0] + 1, (left or [steps])[0] + 1)]
+        assert viewer.rested == ([] if left else [steps])
+
+
 @pytest.mark.parametrize(("count", "where"), [(1, "step 1"), (5, "steps 2 to 6")])
 def test_what_was_left_within_a_piece_is_used_no_more(monkeypatch: pytest.MonkeyPatch, count: int, where: str) -> None:
     clock, whole = Clock(monkeypatch, 1e-3), WholeSteps("the simulation", "start again")

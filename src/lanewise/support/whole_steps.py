@@ -231,11 +231,11 @@ class WholeSteps:
             return
         end = step + steps
         with deferred_interruption() as interruption:
-            if self._watchers:
-                self._take_watched(step, end, run, interruption)
-                step = end
             try:
                 while step < end:
+                    if self._watchers:  # also one that has come since the run began
+                        self._take_watched(step, end, run, interruption)
+                        break
                     _PIECE.count = count = self._piece(step, end, (), PIECE_SECONDS)
                     begin = time.perf_counter()
                     self._run(step, count, run)
@@ -245,6 +245,8 @@ class WholeSteps:
                         interruption.deliver()
             finally:
                 _PIECE.count = None
+            for watcher in self._watchers:
+                watcher.rest(end)
         if interruption.asked:  # between the last look and here
             interruption.deliver()
 
@@ -267,8 +269,6 @@ class WholeSteps:
                     interruption.deliver()
         finally:
             under_way.wait()
-        for watcher in self._watchers:
-            watcher.rest(step)
 
     def _take_piece(
         self,
