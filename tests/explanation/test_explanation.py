@@ -137,6 +137,7 @@ def test_a_layout_is_compared_with_plain_records() -> None:
     plain = explained("gravity", "cpu", layout=lw.AoS()).row("layout")
     assert (plain.applied, plain.value) == (False, "AoS")
     assert plain.predicted is not None
+    assert plain.reason.endswith("x with SoA, by the same plan: array.with_layout(...) copies there")
     grouped = explained("gravity", "cpu").row("layout")
     assert (grouped.applied, grouped.value) == (True, "SoA")
     assert grouped.predicted is not None

@@ -21,6 +21,7 @@ def blow(t: lw.Field[lw.f32], wind: lw.f32) -> lw.f32:
 
 
 AIR = blow.sites((6, 8), t=1.0, device="cpu")
+SPLIT_AIR = blow.sites((16, 8), t=1.0, device="cpu*2")
 
 
 def nothing() -> None: ...
@@ -49,6 +50,7 @@ def nothing() -> None: ...
         ([CALL, move.bind(BODIES, np.zeros((4, 2)), 0.1, 0.0)], {}, "call 1, move, was bound to a copy of 'force': what is written there later the loop would not see; wanted a contiguous array of the parameter's type on cpu"),
         ([move.bind(BODIES, np.zeros((2, 4), np.float32).T, 0.1, lw.by_step(float))], {}, "call 0, move, was bound to a copy of 'force'"),
         ([blow.stepper(AIR, wind=np.ones((6, 8)))], {}, "call 0, blow, was bound to a copy of 'wind'"),
+        ([blow.stepper(SPLIT_AIR, wind=np.ones((16, 8), np.float32))], {}, "lw.steps: call 0, blow, has copies of 'wind' on the parts of a mesh (2 x cpu): what is written there later the loop would not see; wanted a single value for all sites, or sites on one device"),
         ([lw.couple(blow.stepper(AIR, wind=np.ones((6, 8))))], {}, "call 0, couple(blow), was bound to a copy of 'wind'"),
         ([[lw.every(4, CALL, at=1)], [CALL]], {"cycle": 2}, "call 0 of list 0 runs in no step: lw.every(4, ..., at=1) and cycle=2 have none in common"),
         ([CALL], {"structures": "kept"}, "structures is \"follow\" or \"keep\", found 'kept'"),

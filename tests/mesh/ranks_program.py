@@ -162,6 +162,8 @@ def saved(mesh: lw.Mesh, path: str) -> None:
     lw.save(path, whole)
     again = lw.load(path, Body)
     assert all(np.array_equal(a, b) for a, b in zip(fields(whole), fields(again), strict=True))
+    lw.save(path, overwrite=True, position=whole.position)
+    assert np.array_equal(lw.load(path)["position"], again.position)
 
 
 def main(case: str, path: str = "") -> None:

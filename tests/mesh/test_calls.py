@@ -653,6 +653,23 @@ def test_a_file_is_loaded_to_a_mesh(tmp_path: Path) -> None:
             lw.load(tmp_path / "b.h5", device=place)
 
 
+def test_values_on_a_mesh_are_saved_as_those_of_one_device(tmp_path: Path) -> None:
+    one, split = bodies(11, lw.SoA(), "cpu"), bodies(11, lw.SoA(), several("cpu", 3))
+    lw.save(tmp_path / "a.h5", split.position)
+    same(lw.load(tmp_path / "a.h5"), one.position)
+    lw.save(tmp_path / "b.h5", bodies=split, twice=2 * split.mass, step=np.array([7]))
+    loaded = lw.load(tmp_path / "b.h5")
+    same(loaded["twice"], 2 * one.mass)
+    same(loaded["bodies"].position, one.position)
+
+
+def test_what_cannot_be_saved_is_refused_by_one_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="an array of numbers is needed") as caught:
+        lw.save(tmp_path / "a.h5", names=np.array(["a", "b"]))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
 def test_lists_that_live_several_steps_are_for_one_device() -> None:
     b = bodies(20, lw.SoA(), several("cpu", 2))
     with pytest.raises(

@@ -178,7 +178,7 @@ REFUSED = [
     (elements(near, radius2=2.0), "its condition adds products, which two kernels may round in two ways"),
     (elements(far, radius=2.0), "its condition computes sqrt, which two kernels may round in two ways"),
     (elements(wrap, size=2.0), "its condition computes % of floats, which two kernels may round in two ways"),
-    (case("kick_drift"), "its function has no branch"),
+    (case("kick_drift"), "its function has no branch outside of loops"),
     (case("lennard_jones"), "the branch is taken per pair: every target would go through its sources twice"),
 ]  # fmt: skip
 

@@ -277,7 +277,7 @@ def plain(i: lw.index, a: lw.Array2[lw.f32], r: lw.Array1[lw.f32]):
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (one, "its loop gathers one value only"),
+        (one, "one statement of its loop gathers or writes"),
         (tied, "the parts of its loop depend on each other"),
         (shared, "the parts of its loop both read a, which would be loaded twice"),
         (early, "its loop may end before its last round"),

@@ -214,11 +214,14 @@ class RowMaker:
         speedups = {n: 1 / f for n, f in others.items() if f}  # how many times faster than now
         best = max(speedups, key=lambda n: speedups[n]) if speedups else None
         if s.is_plain:
-            reason = (
-                verdict(speedups[best], None, best)
-                if best
-                else "there is no prediction for another one"
-            )
+            reason = "there is no prediction for another one"
+            if best and speedups[best] > WORTH_IT:
+                reason = (
+                    f"predicted {speedups[best]:.2f} x with {best}, by the same plan: "
+                    "array.with_layout(...) copies there"
+                )
+            elif best:
+                reason = verdict(speedups[best], None, best)
             return Row(
                 o.name, o.field, value, False, reason, speedups[best] if best else None, best=best
             )
@@ -232,7 +235,11 @@ class RowMaker:
             o.field,
             value,
             True,
-            _joined(o.describe(value), "compared with AoS" if others["AoS"] else "", better),
+            _joined(
+                o.describe(value),
+                "compared with AoS by the same plan" if others["AoS"] else "",
+                better,
+            ),
             others["AoS"],
         )
 

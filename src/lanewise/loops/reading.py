@@ -146,6 +146,13 @@ def _other(place: str, call: Any) -> Task:
     from lanewise.patterns.sitewise.steppers import SiteStepper
 
     match call:
+        case SiteStepper() if call.copied and (mesh := call.mesh) is not None:
+            which = " and ".join(map(repr, call.copied))
+            raise ArgumentError(
+                f"{place}, {call.name}, has copies of {which} on the parts of a mesh ({mesh}): "
+                "what is written there later the loop would not see; wanted a single value for all "
+                "sites, or sites on one device"
+            )
         case SiteStepper() if call.copied:
             raise _copied(place, call.name, call.copied, str(call.task.device))
         case SiteStepper():

@@ -90,7 +90,7 @@ def _find(kernel: ir.Kernel) -> _Branch | str:
     body = call.function.body
     places = [n for n, s in enumerate(body) if isinstance(s, ir.If)]
     if not places:
-        return "its function has no branch"
+        return "its function has no branch outside of loops"
     if len(places) > 1:
         return (
             f"its function has {len(places)} branches one after the other, which would make "

@@ -181,7 +181,7 @@ def _reason(parts: list[_Part], copied: set[int]) -> str:
     """Why the statements of a loop that gather or write something belong together."""
     ends = [p for p in parts if p.place not in copied and (p.stored or p.writes & p.reads)]
     if len(ends) < 2:
-        return "its loop gathers one value only"
+        return "one statement of its loop gathers or writes"
     pairs = ((a, b) for n, a in enumerate(ends) for b in ends[n + 1 :])
     told = next((why for a, b in pairs if (why := _why(a, b))), "")
     if told:

@@ -26,7 +26,7 @@ def brought(name: str, value: Any, device: str) -> Any:
     try:
         array = bring(value, device)
     except ArgumentError as error:
-        raise ArgumentError(f"{name}: {error}") from error
+        raise ArgumentError(f"{name}: {error}") from None  # the same, with the name
     except LanewiseError:
         raise
     except Exception as error:

@@ -35,7 +35,8 @@ from lanewise.records.open_layout import AUTO, LayoutArgument
 from lanewise.records.ragged import RaggedArray
 from lanewise.records.ragged.array import made_of
 from lanewise.records.ragged.memory import FlatValues
-from lanewise.records.split_rows import split_rows
+from lanewise.records.split_array import SplitArray
+from lanewise.records.split_rows import SplitRows, split_rows
 from lanewise.runtime.mesh import Mesh, place_of
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
@@ -57,11 +58,11 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
     bodies)`.
 
     An array is one of records in any layout, also a view or an empty one, a ragged one, or an array
-    of numbers of NumPy, CuPy or another library. Records keep their name, their fields and types,
-    and their layout; `lw.load` determines the device. The file is written completely or not at all.
-    All processes save an array of several processes, and the first one writes. Raises `InputError`
-    for another suffix, for an existing file without `overwrite=True`, if the system does not allow
-    writing, and for anything that is not an array.
+    of numbers of NumPy, CuPy or another library, also on a mesh. Records keep their name, their
+    fields and types, and their layout; `lw.load` determines the device. The file is written
+    completely or not at all. All processes save an array of several processes, and the first one
+    writes. Raises `InputError` for another suffix, for an existing file without `overwrite=True`,
+    if the system does not allow writing, and for anything that is not an array.
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
@@ -92,12 +93,17 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
             for place, values in datasets.items():
                 add_dataset(group, place, values)
 
-    on_meshes = (split_rows(storage_of(a)) for a in named.values() if isinstance(a, RecordArray))
-    shared = next((r.mesh for r in on_meshes if r is not None and r.mesh.everywhere), None)
+    meshes = (_mesh(a) for a in named.values())
+    shared = next((m for m in meshes if m is not None and m.everywhere), None)
     if shared is None or shared.rank == 0:
         write_hdf5(path, fill, overwrite=overwrite)
     if shared is not None:
         shared.transport.barrier()  # the file is there for all of them
+
+
+def _mesh(array: Any) -> Mesh | None:
+    rows = split_rows(storage_of(array)) if isinstance(array, RecordArray) else array
+    return rows.mesh if isinstance(rows, SplitArray | SplitRows) else None
 
 
 def _check_names(names: list[str]) -> None:
@@ -130,10 +136,12 @@ def _described(name: str, array: Any) -> Described:
             about |= {"count": int(ends[-1][-1]), **_record(name, array.data)}
             return about, {f"fields/{n}": values for n, values in flat.items()} | offsets
         return about | {"type": str(array.kind)}, {"values": flat} | offsets
+    if isinstance(array, SplitArray):
+        return {"kind": "values"}, {"values": array.numpy()}
     try:
         values = brought(f"lw.save: {name!r}", array, "cpu")
     except ArgumentError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error)) from None  # the same, of another class
     if not values.ndim:
         raise InputError(
             f"lw.save: {name!r} is a single value, found {shown(array)}; wanted an array"

@@ -28,6 +28,7 @@ from lanewise.support.uncopied import uncopied
 
 if TYPE_CHECKING:
     from lanewise.facade import LoopExplanation
+    from lanewise.runtime.mesh import Mesh
 
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
 # asking for it costs, which are two calls of 0.2 ms and what follows them.
@@ -79,6 +80,11 @@ class SiteStepper:
 
     def __reduce__(self) -> NoReturn:
         uncopied("a stepper of sites", "make another one of the same sites")
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """Where its sites lie, if that is a mesh."""
+        return next((s.mesh for s in self.sites if isinstance(s, SplitSites)), None)
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps; the profile records where their time goes."""
