@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -20,7 +21,7 @@ import lanewise as lw
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.optimisations import OPTIMISATIONS, possible
 from lanewise.compiler.work import describe_work
-from lanewise.explanation import Explanation
+from lanewise.explanation import Explanation, measure
 from lanewise.explanation.build import explain
 from lanewise.explanation.compiled import Offline
 from lanewise.explanation.measure import Times
@@ -300,6 +301,18 @@ def test_plans_are_measured_on_this_machine(given: bool) -> None:
     assert found.measured_seconds > 0
     assert found.row("fast_math").measured > 0
     assert all((bodies.numpy()[n] == a).all() for n, a in before.items())
+
+
+def test_what_tuning_refuses_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    @lw.elementwise
+    def roots(x: lw.f32) -> lw.f32:
+        return lw.sqrt(x)
+
+    told = re.escape("explain(measure=True) measures as tune() does, in 0.5 s: ")
+    monkeypatch.setattr(measure, "time_limit", lambda kind, seconds: 0.5)
+    negative = np.full(100, -1, np.float32)
+    with pytest.raises(lw.LanewiseError, match=f"{told}roots cannot be tuned: none of the 100 numbers"):
+        roots.compile(negative).explain(negative, measure=True)
 
 
 def test_the_interpreter_is_explained_without_predictions() -> None:

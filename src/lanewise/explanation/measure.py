@@ -25,6 +25,7 @@ from lanewise.patterns.tables.names import POINTS
 from lanewise.planning.plan import CompletePlan, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
+from lanewise.support.errors import LanewiseError
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import KernelMeasurer
 from lanewise.tuning.tune import time_limit
@@ -81,8 +82,15 @@ def measure_plans(job: Job, plans: Sequence[CompletePlan]) -> Times:
     The first plan is the one that the others are held against.
     """
     limit = time_limit(job.kind, None)
-    measurer = KernelMeasurer(job, limit)
-    failures = measurer.prepare(list(dict.fromkeys(plans)), limit)
+    try:
+        measurer = KernelMeasurer(job, limit)
+        failures = measurer.prepare(list(dict.fromkeys(plans)), limit)
+    except LanewiseError as error:
+        if type(error) is not LanewiseError:
+            raise
+        raise LanewiseError(
+            f"explain(measure=True) measures as tune() does, in {limit:.3g} s: {error}"
+        ) from None
     ready = [p for p, failure in failures.items() if failure is None]
     measured = measurer.measure(ready, ROUNDS, limit)
     return Times({p: statistics.median(times) for p, times in measured.items() if times}, "now")
