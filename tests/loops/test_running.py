@@ -7,8 +7,11 @@ import math
 import pickle
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -400,6 +403,69 @@ def test_ctrl_c_twice_stops_within_a_step() -> None:
         loop.run(1)
     with pytest.raises(lw.StateError):
         stepper.run(1)
+
+
+HOME = str(Path(lw.__file__).parent)
+
+
+def pressed_at(number: int, call: Callable[[], object]) -> bool | None:
+    """Make a call, with Ctrl-C as its function of that number begins: whether it was interrupted; None where it has
+    fewer.
+    """
+    left = number
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        del argument
+        if event == "call" and frame.f_code.co_filename.startswith(HOME):
+            left -= 1
+            if not left:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGINT)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(before)
+    return None if left > 0 else False
+
+
+@pytest.mark.parametrize("kind", ["calls", "callback", "bar", "stepper", "nested"])
+def test_wherever_ctrl_c_comes_a_loop_runs_on_from_a_whole_step(kind: str) -> None:
+    def looped() -> tuple[Any, Callable[[], bytes]]:
+        if kind == "stepper":
+            sites = full_of("pull", "cpu")
+            return lw.steps([flow.stepper(sites, omega=1.2)]), lambda: flow.populations(sites).tobytes()
+        bodies, calls = small()
+        if kind != "nested":
+            return lw.steps(calls), lambda: state(bodies)
+        inner = lw.steps(calls)
+        return lw.steps([lambda: inner.run(1)]), lambda: state(bodies)
+
+    options: dict[str, Any] = {}
+    if kind == "callback":
+        options["callback"] = lambda loop: None  # pyright: ignore[reportUnknownLambdaType]
+    elif kind == "bar":
+        options["progress"] = True
+    loop, seen = looped()
+    for _ in range(3):  # what only first runs do is done
+        loop.run(2, **options)
+    number, interrupted, states = 0, 0, {loop.step: seen()}
+    while (ended := pressed_at(number := number + 1, lambda: loop.run(2, **options))) is not None:
+        interrupted += ended
+        states[loop.step] = seen()
+    assert interrupted > 10
+    loop.run(1, **options)
+    last = loop.step
+    states[last] = seen()
+    loop, seen = looped()
+    while loop.step < last:
+        loop.run(1)
+        assert states.get(loop.step, seen()) == seen(), loop.step
 
 
 # ------------------------------------------------------------ arrays and positions

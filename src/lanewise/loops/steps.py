@@ -53,7 +53,10 @@ class Steps:
         """
         self._rhythm, self._device, self._clock, self._of = rhythm, device, clock, of
         name = f"a loop of {OWN}" if of == OWN else f"the {of}"
-        self._lease, self._running = Lease(name), 0
+        self._lease = Lease(name)
+        # The thread that runs it. In a list: attributes are assigned by a function of Python, as
+        # which begins Ctrl-C may come.
+        self._running = [0]
         self._begun = False
         self._whole = WholeSteps(
             "the loop", "set its arrays anew, and say which step they are of with loop.step = n"
@@ -79,7 +82,7 @@ class Steps:
         Set it to an integer from 0 on to begin elsewhere, or to declare that the arrays belong to a
         step again after a run was stopped in the middle.
         """
-        return self._clock.step if self._running else self._loop.step
+        return self._clock.step if self._running[0] else self._loop.step
 
     @step.setter
     def step(self, value: int) -> None:
@@ -165,7 +168,7 @@ class Steps:
             raise ArgumentError(f"lw.steps: every is at least 1, found {often}")
         if callback is not None and not callable(callback):
             raise ArgumentError(f"lw.steps: callback is a function, found {shown(callback)}")
-        if self._running == threading.get_ident():
+        if self._running[0] == threading.get_ident():
             raise ArgumentError(
                 "this loop is running: a callback or a function of its list cannot run it once more"
             )
@@ -174,7 +177,7 @@ class Steps:
                 refuse_unwritten(self._of, self._rhythm, self.step)
                 self._begun = True
             self._clock.begin(self._loop.step)
-            self._running = threading.get_ident()
+            self._running[0] = threading.get_ident()
             try:
                 if callback is None and not progress:
                     self._loop.advance(count)
@@ -184,7 +187,7 @@ class Steps:
                         "steps", count, self._loop.advance, look, often, shown=bool(progress)
                     )
             finally:
-                self._running = 0
+                self._running[0] = 0
         return self
 
     @brief
