@@ -153,3 +153,52 @@ def test_more_operations_than_bytes():
     assert bound.limiter == "fp64"
     assert seconds >= bound.seconds
     assert np.isfinite(seconds)
+
+
+@lw.stencil(lw.D2Q5)
+def by_argument(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
+    x = t[1]
+    for _ in range(n):
+        x = 0.5 * (x + t[2] * t[3])
+    return x
+
+
+@lw.stencil(lw.D2Q5)
+def by_data(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
+    x = t[1]
+    while x > 1e-3:
+        x = 0.5 * x * t[2]
+    return x
+
+
+@lw.stencil(lw.D2Q5)
+def many(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
+    x = t[1]
+    for _ in range(1000):
+        x = 0.5 * (x + t[2] * t[3])
+    return x
+
+
+@lw.stencil(lw.D2Q5)
+def few(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
+    x = t[1]
+    for _ in range(30):
+        x = 0.5 * (x + t[2] * t[3])
+    return x
+
+
+@pytest.mark.parametrize(("kernel", "foreseen"), [(by_argument, False), (by_data, False), (many, False), (few, True)])
+def test_loops_that_the_model_of_steps_does_not_know_have_no_prediction(kernel: Any, foreseen: bool) -> None:
+    """The prediction was that of one round, up to 3,800 times too fast."""
+    sites = kernel.sites((500, 500), t=np.ones((500, 500), np.float32))
+    found = kernel.compile(sites, n=1000).explain()
+    assert (found.bound.predicted_seconds is not None) == foreseen
+    assert ("no bound and no prediction" in str(found)) != foreseen
+    assert ("sites are computed one after the other" in str(found)) != foreseen
+    assert all((row.predicted is not None) == foreseen for row in found.launches)
+
+
+def test_every_round_of_a_loop_counts() -> None:
+    sites = few.sites((2000, 2000), t=np.ones((2000, 2000), np.float32))
+    busy = few.compile(sites, n=1).explain().bound.units
+    assert busy["fp32"] > 80 * 2000 * 2000 / 16 / 2 / 6e9

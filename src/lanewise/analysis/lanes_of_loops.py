@@ -31,7 +31,7 @@ def has_lanes(loop: ir.For) -> bool:
         return False
     if any(_keeps_apart(x) for s in inside for e in expressions(s) for x in subexpressions(e)):
         return False
-    if any(size_written_out(s) > WRITTEN_OUT for s in _outer_loops(loop.body)):
+    if any(size_written_out(s) > WRITTEN_OUT for s in outer_loops(loop.body)):
         return False
     return not _touched_elsewhere(inside) and all(
         _is_free(s)
@@ -48,7 +48,7 @@ def keeps_elements_apart(loop: ir.For | ir.While) -> bool:
     """
     if isinstance(loop, ir.While):
         return True
-    size, rounds = size_written_out(loop), _rounds(loop)
+    size, rounds = size_written_out(loop), rounds_of(loop)
     return (size > WRITTEN_OUT_INSIDE or rounds > ROUNDS_INSIDE) and not has_lanes(loop)
 
 
@@ -91,11 +91,12 @@ def size_written_out(loop: ir.For) -> float:
     """Expressions and accesses of all rounds of a loop; no end where the text does not count
     them.
     """
-    rounds = _rounds(loop)
+    rounds = rounds_of(loop)
     return rounds * _size(loop.body) if math.isfinite(rounds) else rounds
 
 
-def _rounds(loop: ir.For) -> float:
+def rounds_of(loop: ir.For) -> float:
+    """How often the text says that a loop turns; no end where it does not."""
     ends = (loop.start, loop.stop, loop.step)
     if not all(isinstance(e, ir.Literal) for e in ends):
         return float("inf")
@@ -119,13 +120,14 @@ def _size(block: ir.Block) -> float:
     return total
 
 
-def _outer_loops(block: ir.Block) -> Iterator[ir.For]:
+def outer_loops(block: ir.Block) -> Iterator[ir.For]:
+    """Counting loops of a block that stand in no other one."""
     for s in block:
         if isinstance(s, ir.For):
             yield s
         else:
             for inner in blocks(s):
-                yield from _outer_loops(inner)
+                yield from outer_loops(inner)
 
 
 def _touched_elsewhere(inside: list[ir.Statement]) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from lanewise.analysis.instructions import count_operations
-from lanewise.analysis.lanes_of_loops import kept_loops
+from lanewise.analysis.lanes_of_loops import (
+    keeps_elements_apart,
+    kept_loops,
+    outer_loops,
+    rounds_of,
+)
 from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
@@ -71,9 +78,36 @@ def kinds(reference: ir.Kernel) -> list[ir.Function]:
 
 
 def operations_of(reference: ir.Kernel) -> tuple[int, bool]:
-    """How many operations the function of kind 0 has, and whether they are in float64."""
+    """How many operations the function of kind 0 has, those of loops in every round, and whether
+    they are in float64.
+    """
     main = kinds(reference)[0]
-    return sum(count_operations(main).values()), any(p.type == t.F64 for p in main.parameters)
+    return _operations(main, main.body), any(p.type == t.F64 for p in main.parameters)
+
+
+def _operations(function: ir.Function, body: ir.Block) -> int:
+    once = sum(count_operations(replace(function, body=body)).values())
+    return once + sum(
+        int(rounds_of(loop) - 1) * _operations(function, loop.body)
+        for loop in outer_loops(body)
+        if math.isfinite(rounds_of(loop))
+    )
+
+
+def is_foreseen_step(reference: ir.Kernel, device: str) -> bool:
+    """Whether the model of steps holds: the text says how often the loops of the functions turn,
+    and on a CPU they keep no sites apart.
+    """
+    host = target_of(device).host_memory
+    return not any(
+        isinstance(s, ir.While)
+        or (
+            isinstance(s, ir.For)
+            and (not math.isfinite(rounds_of(s)) or (host and keeps_elements_apart(s)))
+        )
+        for f in functions(reference.body)
+        for s in statements(f.body)
+    )
 
 
 def accesses(reference: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from lanewise.explanation.build import explain
 from lanewise.explanation.launches import grid_of
 from lanewise.explanation.measure import Times, stored_under
 from lanewise.explanation.report import Explanation, LaunchRow
-from lanewise.explanation.site_facts import operations_of
+from lanewise.explanation.site_facts import is_foreseen_step, operations_of
 from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
@@ -179,7 +179,7 @@ def rates_of(calls: Sequence[SiteCall], device: DeviceModel) -> dict[int, float 
 def _rate(update: SiteCall, device: DeviceModel) -> float | None:
     program = update.executable.program
     moved = sum(_bytes(update, launch)[1] for launch in update.executable.sequence.launches)
-    if not moved:
+    if not moved or not is_foreseen_step(program.reference, update.executable.device):
         return None
     operations, sites_a_thread = operations_of(program.reference), program.plan.targets or 1
     return step_time(_traffic(update), *operations, device, sites_a_thread)[2] / moved

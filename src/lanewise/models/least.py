@@ -66,6 +66,10 @@ def least_time(
     return bound_in_sequence(bounds)
 
 
+LOOPS_OF_SITES = (
+    "no bound and no prediction: the model of steps over sites knows bytes and operations, not "
+    "these loops of a function"
+)
 NOT_NOMINAL = "no bound: this CPU's highest clock, execution units and memory bandwidth are unknown"
 
 
