@@ -124,6 +124,7 @@ def underscore() -> object:
 @pytest.mark.parametrize(("make", "text"), [
     (no_fields, "Empty has no fields; write them as annotations, for example `mass: lw.f32`"),
     (python_float, "Bad.mass is annotated with <class 'float'>; a record holds lanewise types"),
+    (python_float, "i8 or i16, or another record; write lw.f32 or lw.f64"),
     (unknown_annotation, "an annotation of Bad cannot be evaluated"),
     (default, "Bad.mass = 1.0: fields have no default values"),
     (method, "Bad.weight: a record holds fields only"),

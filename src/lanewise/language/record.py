@@ -513,13 +513,18 @@ def _check_plain(cls: type[Any], base: type[Any]) -> None:
         )
 
 
+_HINTS = {float: "; write lw.f32 or lw.f64", int: "; write lw.i32 or lw.i64"}
+
+
 def _fields(cls: type[Any], name: str, annotation: Any) -> tuple[Field, ...]:
     """What an annotation stands for: a field, or those of a record, laid flat."""
     value_type, inner = type_of_annotation(annotation), record_of(annotation)
     if value_type is None and inner is None:
+        hint = next((text for kind, text in _HINTS.items() if annotation is kind), "")
         raise RecordError(
             f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise "
-            "types: lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
+            "types: lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4, ivec2..4, f16, u8, u16, "
+            f"i8 or i16, or another record{hint}"
         )
     if name.startswith("_"):
         raise RecordError(
