@@ -33,7 +33,7 @@ def is_naive(plan: CompletePlan) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedKernel:
     """A kernel before the rounds of its tiles are written out. joined: blocks in the inside share
     them with those at edges.
     """
@@ -58,7 +58,7 @@ def merged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel
     return staged(kernel, plan, checked).written_out(plan.unroll, checked)
 
 
-def staged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Staged:
+def staged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> StagedKernel:
     """The same before rounds are written out."""
     loops, _ = merging.nest(kernel)
     indices = tuple(loop.variable for loop in loops)
@@ -83,4 +83,4 @@ def staged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> Staged:
         joined = joining.apply(kernel)
     if joined is not None:
         kernel = checked("inside and edges together", joined)
-    return Staged(kernel, shape, indices, joined is not None)
+    return StagedKernel(kernel, shape, indices, joined is not None)
