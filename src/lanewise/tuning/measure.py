@@ -87,6 +87,7 @@ class DeviceMeasurer(ABC, Generic[C, P]):
     def _again(self, ready: P) -> object:
         """The bits of another run from the first state."""
 
+    @abstractmethod
     def _reset(self) -> None:
         """Begin from the first state: values that grow from call to call must not run out of
         range.

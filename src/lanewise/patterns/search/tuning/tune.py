@@ -298,6 +298,9 @@ class CallMeasurer(DeviceMeasurer[Choice, _Ready]):
         self._device.synchronize()
         return time.perf_counter() - start, [np.array(to_host(r)) for r in call.results]
 
+    def _reset(self) -> None:
+        """Nothing: the arrays of the caller are only read."""
+
     def _watch(self, ready: _Ready) -> Stopwatch:
         return ready.watch
 
