@@ -53,15 +53,15 @@ def keeps_elements_apart(loop: ir.For | ir.While) -> bool:
 
 
 def kept_loops(functions: Iterable[ir.Function], which: str) -> list[str]:
-    """What such loops cost, with their lines (of nested ones that of the outer one), if there are
-    any. which: what a function is called for.
+    """What such loops cost, with their lines (of nested ones that of the outer one): one text, or
+    none where there are none. which: what a function is called for.
     """
-    found: dict[int, None] = {}
+    found: set[int] = set()
 
     def look(block: ir.Block) -> None:
         for s in block:
             if isinstance(s, ir.For | ir.While) and keeps_elements_apart(s):
-                found[s.location.line] = None
+                found.add(s.location.line)
             else:
                 for inner in blocks(s):
                     look(inner)
@@ -71,10 +71,8 @@ def kept_loops(functions: Iterable[ir.Function], which: str) -> list[str]:
     if not found:
         return []
     lines = ", ".join(map(str, sorted(found)))
-    return [
-        f"loop{'s' * (len(found) > 1)} of line{'s' * (len(found) > 1)} {lines}: {which} are "
-        "computed one after the other, without SIMD lanes"
-    ]
+    where = "loop of line" if len(found) == 1 else "loops of lines"
+    return [f"{where} {lines}: {which} are computed one after the other, without SIMD lanes"]
 
 
 def _keeps_apart(e: ir.Expression) -> bool:
@@ -99,7 +97,7 @@ def rounds_of(loop: ir.For) -> float:
     """How often the text says that a loop turns; no end where it does not."""
     ends = (loop.start, loop.stop, loop.step)
     if not all(isinstance(e, ir.Literal) for e in ends):
-        return float("inf")
+        return math.inf
     start, stop, step = (int(e.value) for e in ends if isinstance(e, ir.Literal))
     return len(range(start, stop, step)) if step else float("inf")
 

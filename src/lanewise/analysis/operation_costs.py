@@ -373,8 +373,8 @@ CPU_LATENCY = {
     "branch": 1.0,
 }
 
-# Operations of floats that a CPU has an instruction for.
-CPU_SEQUENCES = {"/": 11.0, "sqrt": 15.0, "rsqrt": 15.0}
+# Operations of floats that the divider of a CPU makes.
+CPU_DIVIDER_LATENCY = {"/": 11.0, "sqrt": 15.0, "rsqrt": 15.0}
 
 
 def latency_of(cost: Cost, latencies: Mapping[str, float] = LATENCY) -> float:

@@ -71,7 +71,7 @@ class Region:
     words: int = 0  # 32-bit values that it holds from outside, or carries from one turn to the next
     # a loop within an element, on a CPU: no lanes are made of what is around it
     alone: bool = False
-    data_end: bool = False  # it turns until data say so: where it ends is guessed wrong
+    data_end: bool = False  # it turns until data say so: a CPU mispredicts where it ends
 
     @property
     def is_loop(self) -> bool:
@@ -154,6 +154,7 @@ Environment = dict[str, Value]
 
 
 def _is_unnamed(x: ir.Expression, env: Environment) -> bool:
+    """Whether `Values._named` puts a variable in its place, or makes it known."""
     return isinstance(x, ir.Builtin | ir.Element) or (isinstance(x, ir.Local) and x.name not in env)
 
 
@@ -205,6 +206,7 @@ class Values:
         it.
         """
         before = len(self.table.nodes)
+        # mostly there is none, and looking is cheaper than a new expression
         if any(_is_unnamed(x, env) for x in subexpressions(e)):
             e = rewrite(e, lambda x: self._named(x, env, here))
         value = number_expression(self.table, e, env)

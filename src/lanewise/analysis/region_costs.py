@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanewise.analysis.instructions import contracted, mix, node_cost
-from lanewise.analysis.operation_costs import CPU_LATENCY, CPU_SEQUENCES, latency_of
+from lanewise.analysis.operation_costs import CPU_DIVIDER_LATENCY, CPU_LATENCY, latency_of
 from lanewise.analysis.region import SECTOR, Pattern, Region, Values
 from lanewise.analysis.sampling import Known, Sample, value_of
 from lanewise.ir import nodes as ir
@@ -32,10 +32,10 @@ def settle(
     buffers: Mapping[str, ir.BufferArgument],
     *,
     fast_math: bool,
-    gpu: bool,
+    on_gpu: bool,
 ) -> None:
     """Add to the regions what their live values cost."""
-    _Settling(values, addresses, buffers, fast_math, gpu).run()
+    _Settling(values, addresses, buffers, fast_math, on_gpu).run()
 
 
 class _Settling:
@@ -45,11 +45,11 @@ class _Settling:
         addresses: Addresses,
         buffers: Mapping[str, ir.BufferArgument],
         fast_math: bool,
-        gpu: bool,
+        on_gpu: bool,
     ) -> None:
         self.values, self.table, self.homes = values, values.table, values.homes
         self.addresses, self.buffers, self.fast_math = addresses, buffers, fast_math
-        self.gpu = gpu
+        self.on_gpu = on_gpu
         self.live = self.table.below({*values.roots, *addresses})
         self.gone = contracted(self.table, self.live, {n: id(self.homes[n]) for n in self.live})
         self.costs: dict[int, Counter[str]] = {}
@@ -142,9 +142,10 @@ class _Settling:
 
     def wait(self, n: int, cost: Mapping[str, float]) -> float:
         """Cycles from the operands of a value to it."""
-        if self.gpu:
+        if self.on_gpu:
             return latency_of(cost)
-        return CPU_SEQUENCES.get(self.table.nodes[n].operation) or latency_of(cost, CPU_LATENCY)
+        divided = CPU_DIVIDER_LATENCY.get(self.table.nodes[n].operation)
+        return divided or latency_of(cost, CPU_LATENCY)
 
     def latency(self, own_values: list[int]) -> float:
         """The longest chain of a region's own values, which are in the order of computation.

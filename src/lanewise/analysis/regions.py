@@ -50,14 +50,7 @@ from lanewise.analysis.sampling import (
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import GATHER_STEP, WHILE, original, own, turns_of
-from lanewise.ir.traverse import (
-    blocks,
-    expressions,
-    reads,
-    statements,
-    subexpressions,
-    writes,
-)
+from lanewise.ir.traverse import blocks, expressions, reads, statements, subexpressions, writes
 from lanewise.language.target import WARP
 
 __all__ = [
@@ -193,7 +186,7 @@ class _Walk:
         self.block(
             body, {p.name: self.values.leaf(p.name, p.type, self.root) for p in given}, self.root
         )
-        settle(self.values, self.addresses, self.buffers, fast_math=fast_math, gpu=self.on_gpu)
+        settle(self.values, self.addresses, self.buffers, fast_math=fast_math, on_gpu=self.on_gpu)
         for region in self.root.walk():
             self.join_words(region)
             self.bring_together(region)

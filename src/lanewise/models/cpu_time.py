@@ -32,10 +32,10 @@ SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
 # a conversion between float32 and float64, and the shuffle that joins or parts registers
 CONVERSION_OPERATIONS = 1.0
 CALL_CYCLES = 9.0
-# Loops within elements, of which no lanes are made: instructions of several elements that a core
-# has in flight, and cycles that it loses where it guessed the end of a loop wrong.
-IN_FLIGHT = 256.0
-WRONG_GUESS = 20.0
+# Loops within elements, of which no lanes are made: instructions of several elements in the
+# reorder buffer of a core, and cycles that a mispredicted end of a loop costs.
+REORDERED = 256.0
+MISPREDICTION = 20.0
 LAST_CACHE_BYTES = 10.0  # a cycle and core from the last cache: 9 to 13 were measured
 
 
@@ -91,7 +91,8 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
     lanes = _lanes(work.kernel.body)
     without = _without_lanes(work) if lanes == 1 else []
     apart = {id(r) for r in without}
-    units.update({"latency": _waiting(without)})
+    if waiting := _waiting(without):
+        units["latency"] = waiting
     for r in work.regions:
         cycles = _region_cycles(
             r, device, points=work.kernel.pattern.over_points, apart=id(r) in apart
@@ -104,7 +105,6 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
     return {
         u: c * work.blocks / device.cycles / (gain if u in _VECTORISED and not apart else 1.0)
         for u, c in units.items()
-        if c or u != "latency"
     }
 
 
@@ -129,10 +129,10 @@ def _waiting(apart: list[Region]) -> float:
     cycles = sum(r.latency * r.executions for r in inside)
     ends = sum(r.executions / r.trips for r in loops if r.data_end and r.trips)
     if ends:
-        return cycles + WRONG_GUESS * ends
+        return cycles + MISPREDICTION * ends
     entries = sum(r.executions / r.trips for r in loops if r.trips)
     each = sum(r.instructions.slots * r.executions for r in inside) / max(1.0, entries)
-    return cycles / max(1.0, IN_FLIGHT / each) if each else cycles
+    return cycles / max(1.0, REORDERED / each) if each else cycles
 
 
 def _lanes(block: ir.Block) -> int:
