@@ -92,7 +92,7 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
     without = _without_lanes(work) if lanes == 1 else []
     apart = {id(r) for r in without}
     if waiting := _waiting(without):
-        units["latency"] = waiting
+        units.update({"latency": waiting})
     for r in work.regions:
         cycles = _region_cycles(
             r, device, points=work.kernel.pattern.over_points, apart=id(r) in apart
