@@ -32,6 +32,7 @@ from lanewise.compiler.stages import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import with_distinct_functions
+from lanewise.ir.pattern import as_it_is
 from lanewise.ir.traverse import adds_in_order
 from lanewise.ir.verify import Sound, verify_kernel
 from lanewise.language.target import TARGETS, Target
@@ -106,11 +107,7 @@ def build_program(
     )
 
 
-def _as_it_is(stage: str, kernel: ir.Kernel) -> ir.Kernel:
-    return kernel
-
-
-def simplified(reference: ir.Kernel, checked: Checked = _as_it_is) -> ir.Kernel:
+def simplified(reference: ir.Kernel, checked: Checked = as_it_is) -> ir.Kernel:
     """A reference kernel as every plan finds it: folded, without what nothing reads."""
     kernel = checked("pattern", with_distinct_functions(reference))
     kernel = checked("constant folding", constant_folding.apply(kernel))
@@ -126,7 +123,7 @@ def program_of(
     simple: ir.Kernel,
     plan: CompletePlan,
     device_kind: str,
-    checked: Checked = _as_it_is,
+    checked: Checked = as_it_is,
     verify: KernelObserver = _nothing,
     done: KernelObserver = _nothing,
     normal: ir.Kernel | None = None,
@@ -176,7 +173,7 @@ def _groups(
 
 
 def finished(
-    kernels: Kernels, plan: CompletePlan, target: Target, checked: Checked = _as_it_is
+    kernels: Kernels, plan: CompletePlan, target: Target, checked: Checked = as_it_is
 ) -> Kernels:
     """What every kernel gets when its loops have their shape."""
     if plan.parts != 1 and not target.has_blocks:

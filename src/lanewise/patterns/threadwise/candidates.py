@@ -6,13 +6,15 @@ is a tenth of the text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
 from math import prod
 
 from lanewise.analysis.affine import nest
 from lanewise.analysis.length import length, own_statement
 from lanewise.compiler.pipeline import Program, finished, program_of, simplified
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import as_it_is
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.spreading import control, spread
 from lanewise.ir.traverse import statements, writes
@@ -32,18 +34,16 @@ BODIES = 2  # of blocks in the inside, and of those at edges
 LOOPS = 2  # over whole tiles, and over what is left
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """normal: a kernel in normal form; written: the same as its user wrote it."""
+    """Plans of a kernel, with the programs that were made of them. normal: the kernel in normal
+    form; written: the same as its user wrote it.
+    """
 
-    normal: ir.Kernel
-    written: ir.Kernel
-    _programs: dict[CompletePlan, Program | None] = field(
-        default_factory=dict[CompletePlan, "Program | None"]
-    )
-    _simplified: list[ir.Kernel] = field(default_factory=list[ir.Kernel])
-    _expected: dict[CompletePlan, int] = field(default_factory=dict[CompletePlan, int])
-    _work: dict[CompletePlan, int] = field(default_factory=dict[CompletePlan, int])
+    def __init__(self, normal: ir.Kernel, written: ir.Kernel) -> None:
+        self._normal, self._written = normal, written
+        self._programs: dict[CompletePlan, Program | None] = {}
+        self._expected: dict[CompletePlan, int] = {}
+        self._work: dict[CompletePlan, int] = {}
 
     def program(self, plan: CompletePlan) -> Program | None:
         """With the rounds of tiles in a loop; None for a plan that the kernel cannot have."""
@@ -58,13 +58,13 @@ class Candidates:
         """Whether blocks of points can have a plan, whose text compilers can take."""
         self._programs[plan] = None
         try:
-            before = staged(self.normal, plan, _as_it_is)
-            shaped = before.written_out(1, _as_it_is)
+            before = staged(self._normal, plan, as_it_is)
+            shaped = before.written_out(1, as_it_is)
             if plan.unroll != 1 and unrolling.legal(shaped, plan.unroll) is not None:
                 return False  # tiles without a loop that goes over them
             found = length(shaped)
             if found <= MOST_LENGTH < found * plan.tile:  # it may be too long: look
-                found = length(before.written_out(plan.unroll, _as_it_is))
+                found = length(before.written_out(plan.unroll, as_it_is))
         except PlanError:
             return False
         if found <= MOST_LENGTH and _fits(program := self._finished(shaped, plan)):
@@ -93,10 +93,10 @@ class Candidates:
 
     def _copied(self, plan: CompletePlan) -> int:
         if is_shared(plan):
-            return _work(self.written.body) * max(1, plan.unroll)
+            return _work(self._written.body) * max(1, plan.unroll)
         if is_naive(plan):
-            return _work(self.normal.body)
-        loops, body = nest(self.normal)
+            return _work(self._normal.body)
+        loops, body = nest(self._normal)
         try:
             shape = shape_of(plan, len(loops))
         except PlanError:
@@ -115,20 +115,22 @@ class Candidates:
             )
         )
 
+    @cached_property
+    def _simplified(self) -> ir.Kernel:
+        return simplified(self._written)
+
     def _built(self, plan: CompletePlan) -> Program | None:
         if is_shared(plan):  # threads share the loops that are written
-            if not self._simplified:
-                self._simplified.append(simplified(self.written))
-            return program_of(self._simplified[0], plan, CUDA.name)
+            return program_of(self._simplified, plan, CUDA.name)
         if is_naive(plan):
-            return program_of(self.normal, plan, CUDA.name, normal=self.normal)
-        shaped = staged(self.normal, plan, _as_it_is).written_out(1, _as_it_is)
+            return program_of(self._normal, plan, CUDA.name, normal=self._normal)
+        shaped = staged(self._normal, plan, as_it_is).written_out(1, as_it_is)
         program = self._finished(shaped, plan)
         return program if length(shaped) <= MOST_LENGTH and _fits(program) else None
 
     def _finished(self, shaped: ir.Kernel, plan: CompletePlan) -> Program:
         plan = replace(plan, unroll=1)
-        return Program(plan, self.normal, finished((shaped,), plan, CUDA))
+        return Program(plan, self._normal, finished((shaped,), plan, CUDA))
 
 
 def _work(body: ir.Block) -> int:
@@ -149,7 +151,3 @@ def _about(s: ir.Statement) -> set[str]:
 
 def _fits(program: Program) -> bool:
     return all(shared_bytes(k) <= MAX_SHARED_BYTES for k in program.kernels)
-
-
-def _as_it_is(stage: str, kernel: ir.Kernel) -> ir.Kernel:
-    return kernel

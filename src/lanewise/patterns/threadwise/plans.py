@@ -248,11 +248,11 @@ def suggested(kernel: ir.Kernel, target: Target, written: ir.Kernel) -> Suggesti
     """
     if not target.has_blocks:
         return suggested_on_host(kernel)
-    candidates = legal = Candidates(kernel, written)
-    if panels.legal(kernel, PANEL) is None:
-        kernel, _ = panels.apply(kernel, PANEL)
-        legal = Candidates(kernel, written)
-    return _suggested(kernel, target, legal, chooser(candidates))
+    whole = Candidates(kernel, written)
+    if panels.legal(kernel, PANEL) is not None:
+        return _suggested(kernel, target, whole, chooser(whole))
+    ahead, _ = panels.apply(kernel, PANEL)
+    return _suggested(ahead, target, Candidates(ahead, written), chooser(whole))
 
 
 def _suggested(
