@@ -165,18 +165,22 @@ class MapMaker:
     def batch(self, group: DirectionGroup, directions: Sequence[SkyDirection]) -> Batch:
         """Maps that are computed together: these are the directions of the group."""
         f = None
-        if self.method == "demod":
-            far = self._are_far(group.f1dots)
-            for direction in directions:
-                # F of a stack that does not determine it is a number, whatever its bins
-                if far or not direction.stacks[:, 3].all():
-                    for f1dot in group.f1dots:
-                        self._check_bins(direction, f1dot)
         if self.method == "resamp":
             f = tuple(
                 tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions
             )
+        else:
+            self._check_unseen(group.f1dots, directions)
         return Batch(tuple(directions), group.f1dots, group.room, f)
+
+    def _check_unseen(self, f1dots: Sequence[float], directions: Sequence[SkyDirection]) -> None:
+        """Raise an error for missing bins that would leave no value of a map that is not finite."""
+        far = self._are_far(f1dots)
+        for direction in directions:
+            # F of a stack that does not determine it is a number, whatever its bins
+            if far or not direction.stacks[:, 3].all():
+                for f1dot in f1dots:
+                    self._check_bins(direction, f1dot)
 
     def batches(self, groups: Sequence[DirectionGroup]) -> Iterator[Batch]:
         """Of all groups; threads prepare the directions of about two batches before they are
@@ -219,11 +223,12 @@ class MapMaker:
         self.require_whole()
         offsets = self.offsets(patch, f1dot)
         margin = needed_margin(offsets, field.drifts)
-        values = grids.data.stacks * (field.frequencies + 2 * margin)
-        what = (
-            f"F of {grids.data.stacks:,} stacks at {field.frequencies + 2 * margin:,} frequencies"
+        stacks, frequencies = grids.data.stacks, field.frequencies + 2 * margin
+        require_memory(
+            "cpu",
+            VALUE_BYTES * (1 + len(grids.data.detectors)) * stacks * frequencies,
+            f"F of {stacks:,} stacks at {frequencies:,} frequencies",
         )
-        require_memory("cpu", VALUE_BYTES * (1 + len(grids.data.detectors)) * values, what)
         if self.method == "resamp":
             _, f = self._resampled(direction, f1dot)
         else:

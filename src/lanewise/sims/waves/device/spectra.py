@@ -39,9 +39,8 @@ Floats = NDArray[np.float64]
 View = lw.RaggedArray  # of `Sft`
 VIEW_BYTES = 28 + 8  # of an SFT, and of where its bins begin
 CELLS = 1 << 22  # amplitudes of a part of the work: 64 MiB
-# of bins, which devices number in int32, and of their distance to those of an SFT, of which kernels
-# take a few times as much
-MOST_BINS, FARTHEST = 1 << 31, 1 << 28
+DEVICE_BINS = 1 << 31  # as many as int32 numbers, in which devices have them
+FARTHEST = 1 << 28  # bins from those of an SFT: kernels take a few times as much in int32
 KEPT = 1 << 28  # bytes of rows on the host that are kept for the next search of the same data
 
 # rows on the host, of data that nothing can change
@@ -67,9 +66,10 @@ def are_far(data: SearchData, spins: Sequence[float], since: float, rate: float)
     not tell which ones are missing.
 
     spins: the largest frequency and the largest derivatives, without signs; since: the largest time
-    from the reference, seconds; rate: the largest of arrivals.
+    from the reference, seconds; rate: the largest of arrivals, seconds per second.
     """
     highest = sum(spin * since**k / math.factorial(k) for k, spin in enumerate(spins))
+    # also what is no number is far
     return not rate * highest * data.duration + float(data.first_bin.max()) < FARTHEST
 
 
@@ -96,11 +96,11 @@ class Spectra:
         if not 1 <= dterms <= 128:
             raise InputError(f"dterms is {dterms}; wanted 1 to 128 bins on a device")
         last = int((data.first_bin + np.diff(data.offset)).max())
-        if last > MOST_BINS:
+        if last > DEVICE_BINS:
             raise InputError(
                 f"SFTs of {numeral(data.duration)} s have the bin {last - 1:,} at "
-                f"{numeral((last - 1) / data.duration)} Hz; wanted less than {MOST_BINS:,} bins on "
-                f"{device!r}: device='numpy' computes more"
+                f"{numeral((last - 1) / data.duration)} Hz; wanted less than {DEVICE_BINS:,} bins "
+                f"on {device!r}: device='numpy' computes more"
             )
         require_memory(device, table_bytes(data, kernel), f"{data!r} by the {kernel} kernel")
         self.data, self.device, self.dterms = data, device, dterms
