@@ -110,8 +110,9 @@ def _look_again(calls: Calls, storage: Storage, left: OpenLayout) -> None:
     choice = _kept_choice(calls, storage, votes, storage.layout)
     left.looked()
     if choice is not None and choice.worth_changing and not storage.side.is_lent:
-        each, before = choice.before.seconds - choice.best.seconds, left.reason
-        saved = max(votes.values()) * each
+        before = left.reason
+        # a choice is for one call of the kernel with the most of them
+        saved = max(votes.values()) * (choice.before.seconds - choice.best.seconds)
         if saved > _cost_of_moving(choice, memory_model(storage.device), len(votes)):
             left.reason = f"{_reason(choice, choice.current, votes)}, moved once more"
             if not _move(storage, left, choice.layout):

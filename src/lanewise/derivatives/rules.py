@@ -63,6 +63,7 @@ class _Term:
     expression: ir.Expression
 
     def number(self, value: _Term | float) -> _Term:
+        """A number as a term of the type of this one; a term as it is."""
         if isinstance(value, _Term):
             return value
         return _Term(ir.Literal(float(value), self._kind))
@@ -152,7 +153,7 @@ def _pow(x: _Term, y: _Term, out: _Term) -> tuple[_Term, _Term]:
     return y.where("==", 0, 0, base), x.where("==", 0, at_zero, slope)
 
 
-GAUSS = 2 / math.sqrt(math.pi)  # the slope of erf at 0
+_ERF_SLOPE = 2 / math.sqrt(math.pi)  # at 0
 
 # the slope of a function of x, whose value is f
 _OF_ONE: dict[str, Callable[[_Term, _Term], _Term]] = {
@@ -162,8 +163,8 @@ _OF_ONE: dict[str, Callable[[_Term, _Term], _Term]] = {
     "exp": lambda x, f: f,
     "exp2": lambda x, f: math.log(2) * f,
     "expm1": lambda x, f: f + 1,
-    "erf": lambda x, f: GAUSS * (-(x * x)).call("exp"),
-    "erfc": lambda x, f: -GAUSS * (-(x * x)).call("exp"),
+    "erf": lambda x, f: _ERF_SLOPE * (-(x * x)).call("exp"),
+    "erfc": lambda x, f: -_ERF_SLOPE * (-(x * x)).call("exp"),
     "log": lambda x, f: _logarithm(x, 1),
     "log2": lambda x, f: _logarithm(x, 1 / math.log(2)),
     "log10": lambda x, f: _logarithm(x, 1 / math.log(10)),

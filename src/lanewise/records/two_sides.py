@@ -95,7 +95,7 @@ class MemorySide:
             self.sides.told = told
 
     def _follow(self) -> None:
-        self.followed = not (self._told is self.sides is None)
+        self.followed = self._told is not None or self.sides is not None
 
     @property
     def told(self) -> Callable[[], None] | None:

@@ -79,10 +79,12 @@ class _Keys:
     """
 
     def __init__(self) -> None:
-        self._met: dict[int, tuple[object, int]] = {}  # which it holds
+        # by identity; with the things themselves, so that no other one gets the identity of one
+        self._met: dict[int, tuple[object, int]] = {}
         self._numbers: dict[object, int] = {}
 
     def of(self, value: object) -> object:
+        """What is equal for two things, and as a key, if they are written alike."""
         kind = type(value)
         if kind is tuple:
             return tuple([self.of(v) for v in value])  # pyright: ignore[reportGeneralTypeIssues]
@@ -108,7 +110,7 @@ def _written(kind: type[Any]) -> Callable[[Any], tuple[object, ...]] | None:
 
 
 class _Numbered:
-    """Marks a number that stands for something."""
+    """Tells the number of a thing from the same number in a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
