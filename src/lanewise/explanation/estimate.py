@@ -15,7 +15,7 @@ from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
-from lanewise.explanation.site_facts import is_foreseen_step, operations_of
+from lanewise.explanation.site_facts import predicted_step
 from lanewise.explanation.subject import Subject
 from lanewise.launch.executable import build_executable
 from lanewise.models.deviations import DEVIATIONS, Deviation
@@ -23,7 +23,6 @@ from lanewise.models.devices import DeviceModel
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.least import LOOPS_OF_SITES, NOT_NOMINAL, least_time, why_no_bound
 from lanewise.models.predict import Analyses, predict
-from lanewise.models.roofline import step_time
 from lanewise.passes import normal_form
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.devices import cpu_threads
@@ -215,11 +214,12 @@ def _predict(
 def _step_bound(subject: Subject) -> Bottleneck:
     assert subject.traffic is not None
     assert subject.model is not None
-    if not is_foreseen_step(subject.reference, subject.device):
-        return Bottleneck("", None, None, {}, LOOPS_OF_SITES)
-    bound, busy, seconds = step_time(
-        subject.traffic, *operations_of(subject.reference), subject.model, subject.plan.targets or 1
+    step = predicted_step(
+        subject.reference, subject.plan, subject.traffic, subject.device, subject.model
     )
+    if step is None:
+        return Bottleneck("", None, None, {}, LOOPS_OF_SITES)
+    bound, busy, seconds = step
     if not subject.model.is_nominal:
         return Bottleneck(busy.limiter, None, seconds, dict(busy.details), NOT_NOMINAL)
     return Bottleneck(

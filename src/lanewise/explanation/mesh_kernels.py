@@ -10,10 +10,9 @@ from lanewise.compiler.pipeline import Program
 from lanewise.explanation.launches import rows_predicted
 from lanewise.explanation.mesh_scaling import Cost, DividedStep, PartWork, RowsTime, UnknownTime
 from lanewise.explanation.report import LaunchRow
-from lanewise.explanation.site_facts import is_foreseen_step, operations_of
+from lanewise.explanation.site_facts import predicted_step
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import COUNT, count_of
-from lanewise.models.roofline import step_time
 from lanewise.passes.reciprocity.groups import PARTS, part_values
 
 
@@ -82,14 +81,12 @@ def kernel_time(
     """
     model, name = subject.model, subject.name
     if subject.traffic is not None and model is not None:
-        traffic, plan = subject.traffic, program.plan
-        if not is_foreseen_step(program.reference, subject.device):
-            return UnknownTime(name, round(traffic.nbytes), times)
-        operations = operations_of(program.reference)
-        seconds = step_time(traffic, *operations, model, plan.targets or 1)[2]
-        nbytes = round(traffic.nbytes)
+        traffic, nbytes = subject.traffic, round(subject.traffic.nbytes)
+        step = predicted_step(program.reference, program.plan, traffic, subject.device, model)
+        if step is None:
+            return UnknownTime(name, nbytes, times)
         return RowsTime(
-            name, traffic.sites, seconds, model.loop_launch_seconds, near, nbytes, times
+            name, traffic.sites, step[2], model.loop_launch_seconds, near, nbytes, times
         )
     rows = next(iter(subject.counts.values()))
     found = rows_predicted(program, subject.environment, model)

@@ -21,9 +21,11 @@ from lanewise.ir.functions import functions
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
 from lanewise.language.target import target_of
-from lanewise.models.roofline import ASSUMED, SiteTraffic
+from lanewise.models.devices import DeviceModel
+from lanewise.models.roofline import ASSUMED, RooflineBound, SiteTraffic, step_time
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.steppers import LONG_RUN
+from lanewise.planning.plan import CompletePlan
 from lanewise.support.numerals import counted
 
 
@@ -94,9 +96,22 @@ def _operations(function: ir.Function, body: ir.Block) -> int:
     )
 
 
-def is_foreseen_step(reference: ir.Kernel, device: str) -> bool:
-    """Whether the model of steps holds: the text says how often the loops of the functions turn,
-    and on a CPU they keep no sites apart.
+def predicted_step(
+    reference: ir.Kernel,
+    plan: CompletePlan,
+    traffic: SiteTraffic,
+    device: str,
+    model: DeviceModel,
+) -> tuple[RooflineBound, RooflineBound, float] | None:
+    """The `step_time` of a kernel; None where the model of steps does not hold."""
+    if not _is_foreseen(reference, device):
+        return None
+    return step_time(traffic, *operations_of(reference), model, plan.targets or 1)
+
+
+def _is_foreseen(reference: ir.Kernel, device: str) -> bool:
+    """Whether the text says how often the loops of the functions turn, and on a CPU they keep no
+    sites apart.
     """
     host = target_of(device).host_memory
     return not any(

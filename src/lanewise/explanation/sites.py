@@ -9,7 +9,7 @@ from lanewise.explanation.build import explain
 from lanewise.explanation.launches import grid_of
 from lanewise.explanation.measure import Times, stored_under
 from lanewise.explanation.report import Explanation, LaunchRow
-from lanewise.explanation.site_facts import is_foreseen_step, operations_of
+from lanewise.explanation.site_facts import predicted_step
 from lanewise.explanation.subject import OPEN, Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
@@ -20,7 +20,7 @@ from lanewise.launch.resources import kernel_resources
 from lanewise.launch.tasks import Launch
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.roofline import SiteTraffic, step_time
+from lanewise.models.roofline import SiteTraffic
 from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.calls import STENCIL, STREAM, SiteCall, Step
 from lanewise.patterns.sitewise.interpolated_walls import CURVED
@@ -179,10 +179,11 @@ def rates_of(calls: Sequence[SiteCall], device: DeviceModel) -> dict[int, float 
 def _rate(update: SiteCall, device: DeviceModel) -> float | None:
     program = update.executable.program
     moved = sum(_bytes(update, launch)[1] for launch in update.executable.sequence.launches)
-    if not moved or not is_foreseen_step(program.reference, update.executable.device):
+    if not moved:
         return None
-    operations, sites_a_thread = operations_of(program.reference), program.plan.targets or 1
-    return step_time(_traffic(update), *operations, device, sites_a_thread)[2] / moved
+    where = update.executable.device
+    step = predicted_step(program.reference, program.plan, _traffic(update), where, device)
+    return None if step is None else step[2] / moved
 
 
 def rows_of_call(call: SiteCall, rate: float | None, device: DeviceModel) -> list[LaunchRow]:
