@@ -172,6 +172,23 @@ def test_a_search_is_replayed_whatever_its_time_was_too_short_for(
     assert [t.seconds for t in again.trials] == [t.seconds for t in result.trials]
 
 
+def test_an_entry_that_says_less_than_a_replay_needs_is_refused(tmp_path: Path) -> None:
+    cloud = points(64)
+    measurer = MadeUpMeasurer(uneven)
+    result = tune_job(lw.pairwise(attraction.python).tuning_job(cloud, cloud, softening2=1e-2), 1e6, measurer=measurer)
+    assert result.path is not None
+    entry = json.loads(result.path.read_text())
+    path = tmp_path / "earlier.json"
+
+    def without(holder: Any) -> Any:
+        return {k: without(v) if isinstance(v, dict) else v for k, v in holder.items() if k != "starts"}
+
+    path.write_text(json.dumps(without(entry)))
+    said = "the entry does not say where its search began, as those of later versions do; tune again"
+    with pytest.raises(InputError, match=said):
+        replay(path)
+
+
 def test_a_plan_that_was_not_measured_fails() -> None:
     assert RecordedMeasurer({}).prepare([NEUTRAL]) == {
         NEUTRAL: Failure("failed", "the recording has no measurement of it")
