@@ -244,7 +244,8 @@ def course_of(log: Mapping[str, Any]) -> Course:
     """The course of the search of an entry. Raises `InputError` where it does not say it."""
     if "starts" not in log:
         raise InputError(
-            "the entry does not say where its search began, as those of later versions do; tune again"
+            "the entry does not say where its search began, as those of later versions do; tune "
+            "again"
         )
     return Course(bool(log["exhaustive"]), tuple((name, point) for name, point in log["starts"]))
 
