@@ -27,6 +27,7 @@ from lanewise.launch.slots import (
 from lanewise.records.arrays import RecordArray
 from lanewise.records.binding import places_of, side_at
 from lanewise.records.field_views import FieldViews
+from lanewise.records.two_sides import MemorySide
 from lanewise.runtime.prepared import Views
 
 _INTEGERS = {int}
@@ -133,14 +134,17 @@ class Again:
                 return None
         if (sized := self._sized) is None:
             return None
-        matched = Given({}, self._values, sized)
-        matched.records, matched.arguments = self._named, arguments
+        sides: list[tuple[MemorySide, int]] = []
         for position, places, reads in self._records:
             array = arguments[position]
             if type(array) is not RecordArray or (side := side_at(array, places())) is None:
                 return None
             if side.asks is not None and side.asks():
                 return None
+            sides.append((side, reads))
+        matched = Given({}, self._values, sized)
+        matched.records, matched.arguments = self._named, arguments
+        for side, reads in sides:
             if side.followed:
                 side.read(reads)
                 matched.complete()  # of what has two sides is said what a launch writes

@@ -48,6 +48,7 @@ from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
+from lanewise.support.numerals import counted
 
 # of a cell of a map, of a pixel in a stack, and of a value of F of all data and of each detector
 CELL_BYTES, OFFSET_BYTES, VALUE_BYTES = 56, 16, 64
@@ -227,7 +228,8 @@ class MapMaker:
         require_memory(
             "cpu",
             VALUE_BYTES * (1 + len(grids.data.detectors)) * stacks * frequencies,
-            f"F of {stacks:,} stacks at {frequencies:,} frequencies",
+            f"F of {counted(stacks, 'stack', 'stacks')} at "
+            f"{counted(frequencies, 'frequency', 'frequencies')}",
         )
         if self.method == "resamp":
             _, f = self._resampled(direction, f1dot)
