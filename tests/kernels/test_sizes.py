@@ -393,7 +393,7 @@ def called(work: Callable[[], Any]) -> int:
     return count
 
 
-COSTS = {"moved": (24, 49, 100), "energies": (24, 44, 130), "pairs": (23, 66, 140), "arrays": (28, 28, 100)}
+COSTS = {"moved": (25, 50, 100), "energies": (25, 46, 130), "pairs": (24, 67, 140), "arrays": (28, 32, 100)}
 
 
 @pytest.mark.parametrize("name", COSTS)
