@@ -136,7 +136,7 @@ SMALL_AXES: dict[str, tuple[Any, ...]] = {"targets": (1, 2, 4), "unroll": (1, 2)
     noise=st.sampled_from((0.0, 0.03)), compiling=st.sampled_from((0.0, 0.02, 0.3)),
     looking=st.sampled_from((0.0, 0.01)), around=st.sampled_from((None, 0.0, 0.5)),
 )  # fmt: skip
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_search_is_replayed_whatever_its_time_was_too_short_for(
     seed: int, large: bool, families: int, limit: float, launch: float, spread: float,
     noise: float, compiling: float, looking: float, around: float | None,

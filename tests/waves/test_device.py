@@ -554,7 +554,8 @@ def test_no_template_is_taken_for_another(digits: int, spin: int, kernel: Any) -
 @pytest.mark.filterwarnings("ignore:SFTs of")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    ("duration", "freq"), [(1e5, 1000.0), (1e6, 500.0), (1e6, 2100.0), (3000.0, 9e5), (1e7, 1000.0)]
+    ("duration", "freq"),
+    [(1e5, 1000.0), (1e6, 500.0), (1e6, 2100.0), (3000.0, 9e5), pytest.param(1e7, 1000.0, marks=pytest.mark.slow)],
 )
 def test_bins_of_any_number(duration: float, freq: float, kernel: Any) -> None:
     """Computed, or refused with what a device cannot: not as data that are not finite."""
