@@ -62,7 +62,7 @@ def tree_hash(folder: Path) -> str:
     """What `git rev-parse HEAD:folder` says once the folder's files are committed as they are; caches are left out."""
     entries: list[tuple[bytes, bytes]] = []  # in git's order, in which a folder's name ends with a slash
     for path in folder.iterdir():
-        if path.name == "__pycache__" or path.suffix == ".pyc":
+        if path.name in ("__pycache__", ".ruff_cache") or path.suffix == ".pyc":
             continue
         name = path.name.encode()
         if path.is_dir():

@@ -171,20 +171,18 @@ def by_data(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
     return x
 
 
-@lw.stencil(lw.D2Q5)
-def many(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
-    x = t[1]
-    for _ in range(1000):
-        x = 0.5 * (x + t[2] * t[3])
-    return x
+def rounds(count: int) -> Any:
+    @lw.stencil(lw.D2Q5)
+    def constant(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
+        x = t[1]
+        for _ in range(count):
+            x = 0.5 * (x + t[2] * t[3])
+        return x
+
+    return constant
 
 
-@lw.stencil(lw.D2Q5)
-def few(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
-    x = t[1]
-    for _ in range(30):
-        x = 0.5 * (x + t[2] * t[3])
-    return x
+many, few = rounds(1000), rounds(30)
 
 
 @pytest.mark.parametrize(("kernel", "foreseen"), [(by_argument, False), (by_data, False), (many, False), (few, True)])
