@@ -414,7 +414,7 @@ def _copy_across(to: Any, source: Any) -> None:
         return cuda.copy_within(device, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
     cuda.synchronize(other)
     with cuda.use(device):
-        to.data.copy_from_device_async(source.data, int(source.nbytes))
+        cuda.receive(to, source)
     return cuda.synchronize(device)
 
 
