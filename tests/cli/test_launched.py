@@ -145,6 +145,21 @@ def test_copies_may_stand_alone(
     assert (tmp_path / "run.h5").exists()
 
 
+def test_an_unknown_way_to_stand_is_refused_once(
+    lanewise: Command, tmp_path: Path, copy_of_two: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes it wants the processes apart, and would get one run."""
+    monkeypatch.setenv("LANEWISE_RANKS", "Alone")
+    copy_of_two(0)
+    first = lanewise("gravity", "run", "--out", "run.h5")
+    copy_of_two(1)
+    second = lanewise("gravity", "run", "--out", "run.h5")
+    assert (first.code, second.code) == (2, 2)
+    assert second.out + second.err + first.out == ""
+    assert first.err == "error: LANEWISE_RANKS='Alone': wanted alone, for processes that stand alone\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ctrl_c_at_the_start_is_said_once(
     copy_of_two: Callable[[int], str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,8 @@ NCCL_REFUSED = [
     (["NCCL is not found: it is the package nvidia-nccl-cu13", b"a"], "rank 0 (here, cuda): NCCL is not found: it is the package nvidia-nccl-cu13"),
     ([b"a", "this process has 2 parts of the mesh, and NCCL wants one"], "rank 1 (here, cuda): this process has 2 parts"),
     ([b"a", b"b", b"a"], "rank 2 (here, cuda) has the GPU of rank 0, and NCCL wants another one for each process"),
+    ([b"a", None, b"b"], "rank 1 (here, cuda) is without it; set it for all processes, or for none"),
+    ([None, "NCCL is not found: it is the package nvidia-nccl-cu13"], "rank 0 (here, cuda) is without it"),
 ]  # fmt: skip
 
 
@@ -151,6 +153,14 @@ def test_nccl_is_requested_and_only_of_gpus(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.delenv("LANEWISE_NCCL", raising=False)
     assert nccl.card_of(["cuda"]) is None
+    for off in ("", "0"):
+        monkeypatch.setenv("LANEWISE_NCCL", off)
+        assert nccl.card_of(["cuda"]) is None
+    for unknown in ("yes", "on", "2", " 1"):
+        monkeypatch.setenv("LANEWISE_NCCL", unknown)
+        for devices_here in (["cuda"], ["cpu"]):
+            with pytest.raises(DeviceError, match=f"^LANEWISE_NCCL='{unknown}': wanted 1, "):
+                nccl.card_of(devices_here)
     monkeypatch.setenv("LANEWISE_NCCL", "1")
     assert nccl.card_of(["cpu", "cpu"]) is None
     assert nccl.card_of(["cuda", "cuda:1"]) == "this process has 2 parts of the mesh, and NCCL wants one"

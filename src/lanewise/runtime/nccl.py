@@ -20,6 +20,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_number
 from lanewise.runtime.transport import MpiTransport, Rows
+from lanewise.support.errors import DeviceError
 from lanewise.support.interrupts import interrupts_wait
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def card_of(devices: Sequence[str]) -> bytes | str | None:
     """What tells the GPU of a process from all others, or why NCCL cannot serve these devices; None
     where it is not requested, or nothing lies on a GPU.
     """
-    if os.environ.get(SWITCH) != "1" or get_device(devices[0]).target.host_memory:
+    if not _is_requested() or get_device(devices[0]).target.host_memory:
         return None
     if len(devices) > 1:
         return f"this process has {len(devices)} parts of the mesh, and NCCL wants one"
@@ -39,6 +40,18 @@ def card_of(devices: Sequence[str]) -> bytes | str | None:
     number = cuda_number(devices[0])
     found: bytes = cuda.cupy().cuda.runtime.getDeviceProperties(number)["uuid"]
     return found
+
+
+def _is_requested() -> bool:
+    match os.environ.get(SWITCH, ""):
+        case "" | "0":
+            return False
+        case "1":
+            return True
+        case other:
+            raise DeviceError(
+                f"{SWITCH}={other!r}: wanted 1, for NCCL between processes with a GPU each, or 0"
+            )
 
 
 @cache

@@ -113,6 +113,11 @@ class Ranks:
         if key in self._between:
             return
         cards = self.transport.agree(card_of(everywhere[self.rank]))
+        if None in cards and any(cards):
+            raise DeviceError(
+                f"{SWITCH}=1: {self.named(cards.index(None))} is without it; set it for all "
+                "processes, or for none"
+            )
         for rank, card in enumerate(cards):
             first = cards.index(card)
             if isinstance(card, str):
@@ -340,6 +345,8 @@ def join() -> Ranks | None:
 @interrupts_wait()
 def _library(found: Started) -> Any:
     """MPI, begun. Raises `DeviceError` with what is missing."""
+    if chosen := os.environ.get(ALONE):
+        raise DeviceError(f"{ALONE}={chosen!r}: wanted alone, for processes that stand alone")
     copies = found.copies_of("this program")
     if not found.size:
         raise DeviceError(
