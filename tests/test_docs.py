@@ -93,17 +93,21 @@ def _command_lines() -> list[str]:
 @pytest.mark.parametrize("line", _command_lines())
 def test_command_lines_parse(line: str) -> None:
     _, *arguments = shlex.split(line)
-    command, arguments = _found(arguments)
-    command.make_context("lanewise", arguments)  # raises for an option that does not exist or a value that does not fit
+    command, context, arguments = _found(arguments)
+    # raises for an option that does not exist or a value that does not fit; a command keeps the names of --help that it
+    # first had, which are those of all
+    command.make_context("lanewise", arguments, parent=context)
 
 
-def _found(words: list[str]) -> tuple[Any, list[str]]:
-    """The command that these words begin with, and what they leave; raises for a command that does not exist."""
+def _found(words: list[str]) -> tuple[Any, typer.Context, list[str]]:
+    """The command that these words begin with, where it stands, and what they leave; raises for a command that does not
+    exist.
+    """
     command: Any = typer.main.get_command(app)
-    context = typer.Context(command, info_name="lanewise")
+    context = typer.Context(command, info_name="lanewise", **command.context_settings)
     while words and not words[0].startswith("-") and hasattr(command, "resolve_command"):
         _, command, words = command.resolve_command(context, words)
-    return command, words
+    return command, context, words
 
 
 def _named_commands() -> list[str]:
