@@ -8,6 +8,7 @@ PUBLISHED = "published in the thesis that the ladder follows"
 NAME = "a name of what is measured, no measurement"
 FIGURES: dict[tuple[str, str], str] = {
     ("determinism.md", "u = 2⁻²⁴ = 6e-8 in float32, 2⁻⁵³ = 1.1e-16 in float64"): "half of the steps of the types at 1",
+    ("explain.md", "or 5 ms on a CPU"): "SHORTEST of models/deviations.py",
     ("explain.md", "predicted 27.9 ms"): "`lanewise explain matmul.py:matmul --device cuda` with 8192 x 8192 predicts it",
     ("gravity.md", "every initial condition conserves energy to 1e-3"): "`test_defaults.py` asks for no warning, which comes above it",
     ("gravity.md", "an accuracy that the precision does not have (1e-5 in float32, 1e-12 in float64)"): SETTING,

@@ -156,6 +156,34 @@ def test_more_operations_than_bytes():
 
 
 @lw.stencil(lw.D2Q5)
+def fused(t: lw.Field[lw.f32]) -> lw.f32:
+    x = t[1]
+    for _ in range(64):
+        x = x * t[2] + t[3]
+    return x
+
+
+@lw.stencil(lw.D2Q5)
+def either(t: lw.Field[lw.f32]) -> lw.f32:
+    x = t[1]
+    if x > 0.5:
+        for _ in range(64):
+            x = x * t[2] + t[3]
+    return x
+
+
+@pytest.mark.parametrize(("kernel", "most"), [(fused, 64), (either, 0)])
+def test_the_least_time_of_a_step_counts_what_every_site_does(kernel, most):
+    """A product and the sum that takes it in are one instruction, and a branch may be passed over."""
+    found = compile_offline(kernel, 1 << 22, "cuda", arch="sm_90").explain(measure_resources=False)
+    model, sites = table_model("sm_90"), found.counts["sites"]
+    memory = model.beyond_caches(2 * 4 * sites) / model.most_bandwidth
+    least = max(most * sites / (model.cycles * model.fp32_lanes), memory)
+    assert found.bound.seconds <= 1.001 * least
+    assert found.bound.seconds >= 0.9 * least
+
+
+@lw.stencil(lw.D2Q5)
 def by_argument(t: lw.Field[lw.f32], n: lw.i32) -> lw.f32:
     x = t[1]
     for _ in range(n):

@@ -110,3 +110,51 @@ def test_the_explanation_names_the_line() -> None:
         texts.append(str(kernel_of("elementwise", body).compile(x, 3, w).explain()))
     told = "loop of line 4: elements are computed one after the other, without SIMD lanes"
     assert [told in t for t in texts] == [True, False]
+
+
+@lw.threadwise
+def normalised(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array2[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += a[y, k] * a[y, k]
+    for k in range(a.shape[1]):
+        r[y, k] = a[y, k] / (s + 1.0)
+
+
+@pytest.mark.parametrize("rows", [256, 1024, 4096])
+def test_rows_that_overlap_have_a_prediction(rows: int) -> None:
+    """Where a row begins with a line of memory data tell, but not how long it is."""
+    a = np.ones((rows, 4096), np.float32)
+    subject, _, _ = call_subject(normalised, (), {"a": a, "r": a.copy(), "grid": (rows,)}, "cpu", CPU)
+    program = build_program(subject.reference, subject.plan, "cpu")
+    found = predict(program, subject.environment, CPU)
+    assert not found.unknown.guessed
+    assert found.seconds == pytest.approx(rows * 4096 * 8 / CPU.memory_bandwidth, rel=0.5) or rows < 1024
+
+
+@lw.record
+class Moved:
+    x: lw.f32
+    v: lw.f32
+
+
+@lw.elementwise
+def changed(p: Moved, step: lw.f32):
+    p.x = p.x * step
+
+
+@lw.elementwise
+def copied(p: Moved, step: lw.f32) -> lw.f32:
+    return p.x * step
+
+
+def test_what_is_changed_in_place_comes_from_memory_once() -> None:
+    """A result besides comes from memory as well, before it is written."""
+    p = Moved.array(x=np.ones(1 << 24, np.float32), v=np.ones(1 << 24, np.float32), layout=lw.SoA())
+    times: list[float] = []
+    for kernel in (changed, copied):
+        subject, _, _ = call_subject(kernel, (p, 0.5), {}, "cpu", CPU)
+        program = build_program(subject.reference, subject.plan, "cpu")
+        times.append(predict(program, subject.environment, CPU).seconds)
+    assert times[0] == pytest.approx(4 * (1 << 24) / CPU.memory_bandwidth, rel=0.05)
+    assert times[1] == pytest.approx(2 * times[0], rel=0.05)

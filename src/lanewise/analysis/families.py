@@ -7,6 +7,7 @@ form, over records by its pattern.
     window    s += a[c, y + 1, 2 * x] * b[o, c, 3]      neighbours, with weights of each
     elements  p.position += step * p.velocity           each record apart
     pairs     return source.mass * lw.rsqrt(d2)         each record with all others
+    searches  search=lw.Neighbors(radius=0.1)           each record with those within a radius
 The models' errors were measured by family. What is none of these in all of its accesses has none.
 """
 
@@ -23,7 +24,7 @@ from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.language.types import F32, F64
 
 ArrayFamily = Literal["product", "row", "stencil", "window"]
-RecordFamily = Literal["elements", "pairs"]
+RecordFamily = Literal["elements", "pairs", "searches"]
 Family = ArrayFamily | RecordFamily
 FEWEST = 3  # places that a stencil reads, and 2 of a window
 
@@ -54,23 +55,25 @@ def family_of(normal: ir.Kernel) -> ArrayFamily | None:
     return "window" if _is_window(indices, loads) else None
 
 
-def family_of_records(reference: ir.Kernel) -> RecordFamily | None:
+def family_of_records(reference: ir.Kernel, *, gridded: bool = False) -> RecordFamily | None:
     """The family of a reference kernel over records that computes nothing in float64.
 
-    Pairs that a search finds are in none, as positions decide how many there are, and neither are
-    pair functions with loops or tables, which were not measured.
+    Pair functions with loops or tables are in none: they were not measured. gridded: it looks for
+    all records within a radius, through a static grid.
     """
     pattern = reference.pattern
-    if not (pattern.over_pairs or pattern.one_record):
+    if not (pattern.over_pairs or pattern.one_record or gridded):
         return None
     inner = [s for f in functions(reference.body) for s in statements(f.body)]
     every = [*statements(reference.body), *inner]
     if any(e.type == F64 for s in every for own in expressions(s) for e in subexpressions(own)):
         return None
-    if not pattern.over_pairs:
+    if pattern.one_record:
         return "elements"
     plain = not any(isinstance(s, ir.For | ir.While | ir.LoadRecord) for s in inner)
-    return "pairs" if plain else None
+    if not plain:
+        return None
+    return "searches" if gridded else "pairs"
 
 
 def _is_row(index: str, loads: Sequence[AffineAccess], stores: Sequence[AffineAccess]) -> bool:

@@ -122,6 +122,7 @@ def _whole(e: ir.Expression, samples: Known) -> int:
 
 
 ITEMS = own("items")  # how many items a segment has, on average
+SKIP = own("skip")  # rounds before a line of memory begins (passes/points/overlapping): 15 of 2048
 UNKNOWN_TRIPS = 8  # of a loop whose bounds are data
 # what a compiler does with a loop by itself; twice that when the trips are a known constant
 COMPILER_UNROLL = 4
@@ -408,7 +409,10 @@ class _Walk:
             return self.unknown_turns(s), None
         for e in (s.start, s.stop, s.step):
             self.values.want(e, env, here)
-        start, stop, step = (value_of(e, self.samples) for e in (s.start, s.stop, s.step))
+        known = self.samples
+        if not self.least and SKIP in known and known[SKIP] is None:
+            known = {**known, SKIP: np.asarray(0)}
+        start, stop, step = (value_of(e, known) for e in (s.start, s.stop, s.step))
         if start is None or stop is None or step is None:
             mean = self.samples.get(ITEMS) if s.role == "sources" else None
             if mean is None:

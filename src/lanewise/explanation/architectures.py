@@ -11,7 +11,7 @@ from typing import Any
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.explanation.compiled import Offline
 from lanewise.explanation.estimate import Estimates
-from lanewise.explanation.rendering import seconds
+from lanewise.explanation.rendering import how_sure, seconds
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.traverse import loads, statements
@@ -49,7 +49,7 @@ class Transfers:
 class ArchitectureRow:
     """A kernel on a typical device of an architecture. predicted, bound: seconds of a call. unit:
     the busiest. registers, occupancy, spills (bytes): of its main kernel. chosen: fields of the
-    plan that are others than in the first row.
+    plan that are others than in the first row. sure: how far such predictions have been off.
     """
 
     arch: str
@@ -63,6 +63,7 @@ class ArchitectureRow:
     spills: int
     transfers: Transfers | None
     chosen: Mapping[str, Any]
+    sure: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and strings."""
@@ -72,7 +73,7 @@ class ArchitectureRow:
             "predicted_seconds": self.predicted, "bound_seconds": self.bound, "unit": self.unit,
             "registers": self.registers, "occupancy": self.occupancy, "spills": self.spills,
             "transfers": None if t is None else t.as_dict(),
-            "plan": dict(self.chosen),
+            "plan": dict(self.chosen), "sure": self.sure,
         }  # fmt: skip
 
 
@@ -92,7 +93,7 @@ def row_of(compiled: Offline, first: Offline | None = None) -> ArchitectureRow:
     assert model is not None
     programs = BuiltPrograms(s.reference, s.kind)
     estimates = Estimates(s, programs, {s.plan: s.taken} if s.taken else {})
-    found = estimates.own_bound()
+    found = estimates.own_estimate()
     before = s.plan if first is None else first.subject.plan
     return ArchitectureRow(
         model.arch,
@@ -106,6 +107,7 @@ def row_of(compiled: Offline, first: Offline | None = None) -> ArchitectureRow:
         estimates.spilled(s.plan),
         None if s.traffic is not None else transfers(s.reference, s.environment, model),
         {n: v for n, v in s.plan.as_dict().items() if v != before.as_dict()[n]},
+        "" if found is None else how_sure(found),
     )
 
 
@@ -150,13 +152,15 @@ TITLES = (
 
 
 def as_lines(rows: Sequence[ArchitectureRow]) -> list[str]:
-    """A table, and a line for what the plans differ in and for copies that take longer."""
+    """A table, how sure its predictions are, and a line for what the plans differ in and for copies
+    that take longer.
+    """
     cells = [list(TITLES), *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     table = [
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells
     ]
-    said = [text for row in rows if (text := _said(row))]
+    said = [*_sure(rows), *(text for row in rows if (text := _said(row)))]
     return [*table, *([""] if said else []), *said]
 
 
@@ -177,6 +181,19 @@ def _cells(row: ArchitectureRow) -> list[str]:
 
 def _time(value: float | None) -> str:
     return "" if value is None else seconds(value)
+
+
+def _sure(rows: Sequence[ArchitectureRow]) -> list[str]:
+    """A line for all rows of which the same is known."""
+    alike: dict[str, list[ArchitectureRow]] = {}
+    for row in rows:
+        alike.setdefault(row.sure, []).append(row)
+    lines: list[str] = []
+    for text, mine in alike.items():
+        named = list(dict.fromkeys(f"{r.kernel} on {r.arch}" for r in mine))
+        whose = "" if len(mine) == len(rows) else f"{', '.join(named)}: "
+        lines += [f"{whose}{text}"] if text else []
+    return lines
 
 
 def _said(row: ArchitectureRow) -> str:

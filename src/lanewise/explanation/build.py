@@ -77,7 +77,7 @@ def explain(
         )
         if subject.traffic is None
         else analyse_step(subject),
-        bound=estimates.own_bound(by_default=origin == "default"),
+        bound=estimates.own_estimate(),
         measured_seconds=measured.seconds.get(subject.plan),
         measured_by=measured.source if subject.plan in measured.seconds else "",
         resources=dict(resources),

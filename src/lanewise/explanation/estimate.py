@@ -10,20 +10,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.analysis.families import family_of, family_of_records
+from lanewise.analysis.families import Family, family_of, family_of_records
 from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.site_facts import predicted_step
-from lanewise.explanation.subject import Subject
+from lanewise.explanation.subject import OPEN, Subject
+from lanewise.ir.names import own, turns_of
+from lanewise.language.target import CUDA
 from lanewise.launch.executable import build_executable
-from lanewise.models.deviations import DEVIATIONS, Deviation
-from lanewise.models.devices import DeviceModel
+from lanewise.models.deviations import DEVIATIONS, SHORTEST
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.least import LOOPS_OF_SITES, NOT_NOMINAL, least_time, why_no_bound
 from lanewise.models.predict import Analyses, predict
 from lanewise.passes import normal_form
+from lanewise.patterns.search.build import SEARCH
+from lanewise.patterns.search.sight import COSINE2
+from lanewise.patterns.search.turns import FOUND
 from lanewise.planning.plan import CompletePlan
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
@@ -105,30 +109,59 @@ class Estimates:
                 predicted[key] = bound.predicted_seconds
         return min(predicted, key=lambda k: predicted[k]) if predicted else next(iter(plans))
 
-    def own_bound(self, *, by_default: bool = False) -> Bottleneck | None:
+    def own_bound(self) -> Bottleneck | None:
         """The bound and the prediction of the subject's own plan, with the least time where there
-        is one. by_default: it is the default plan, for which deviations were measured.
+        is one.
         """
         found, s = self.bound(self.subject.plan), self.subject
-        if found is None or s.model is None or s.traffic is not None:
-            return found
-        if by_default and found.predicted_seconds is not None:
-            found = replace(found, deviation=self._deviation(s.model))
-        if found.because:
+        if found is None or s.model is None or s.traffic is not None or found.because:
             return found
         least = least_time(self.program(s.plan), s.environment, s.model)
         return replace(found, seconds=least.seconds, least_unit=least.limiter)
 
-    def _deviation(self, model: DeviceModel) -> Deviation | None:
-        """How far predictions for such kernels have been off on a GPU, as far as it is known."""
-        rounds = self.subject.work.rounds
+    def own_estimate(self) -> Bottleneck | None:
+        """The same with how far such predictions have been off, or with what was not measured."""
+        found, s = self.own_bound(), self.subject
+        if found is None or s.model is None or found.predicted_seconds is None:
+            return found
+        kind, family = s.model.kind, self.family
+        deviation = None if family is None else DEVIATIONS.get((kind, family))
+        if s.traffic is not None:
+            unmeasured = "steps over sites"
+        elif deviation is None:
+            unmeasured = "such searches" if s.search else "such kernels"
+        elif s.chosen != s.default(OPEN):
+            unmeasured = "plans that are not the default"
+        elif found.predicted_seconds < SHORTEST[kind]:
+            unmeasured = "such short calls"
+        else:
+            return replace(found, deviation=deviation)
+        return replace(found, unmeasured=unmeasured)
+
+    @property
+    def family(self) -> Family | None:
+        """Of which the subject is, by which deviations were measured."""
+        s = self.subject
         # running values have other programs since the families were measured
-        if not model.target.has_blocks or (rounds is not None and rounds.running):
+        if s.model is None or s.traffic is not None or (s.work.rounds and s.work.rounds.running):
             return None
-        reference = self.program(self.subject.plan).reference
-        family = family_of_records(reference)
-        family = family or family_of(normal_form.apply(reference, model.target))
-        return None if family is None else DEVIATIONS.get(family)
+        reference = self.program(s.plan).reference
+        family = family_of_records(reference, gridded=self._is_gridded())
+        # of a GPU, whatever the device: there constant loops are written out
+        return family or family_of(normal_form.apply(reference, CUDA))
+
+    def _is_gridded(self) -> bool:
+        """Whether it looks for all within a radius, in all directions, through a static grid that
+        does not repeat itself: only of such a walk the turns of rows are known.
+        """
+        s, piece = self.subject, turns_of(own("walk.piece"))
+        return (
+            s.reference.pattern is SEARCH
+            and turns_of(own("walk.y")) in s.environment
+            and s.environment.get(piece) == 1
+            and turns_of(FOUND) not in s.environment
+            and all(u.name != COSINE2 for u in s.reference.uniforms)
+        )
 
     def bound(self, plan: CompletePlan) -> Bottleneck | None:
         """The prediction of a legal plan; of a step over sites with its least time, which others

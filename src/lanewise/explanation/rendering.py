@@ -10,8 +10,8 @@ from html import escape
 from typing import Any
 
 from lanewise.analysis.families import Family
-from lanewise.explanation.report import Change, Explanation, LaunchRow, Row, shares_of
-from lanewise.models.deviations import MEASURED_ON, Deviation
+from lanewise.explanation.report import Bottleneck, Change, Explanation, LaunchRow, Row, shares_of
+from lanewise.models.deviations import Deviation
 from lanewise.planning.decision import Place
 from lanewise.support.html_tables import html_table
 
@@ -198,8 +198,8 @@ def _bound(e: Explanation) -> list[str]:
         )
     elif b.predicted_seconds is not None:
         lines.append(f"{b.unit}: {seconds(b.predicted_seconds)} predicted")
-    if b.deviation is not None:
-        lines.append(_off(b.deviation))
+    if sure := how_sure(b):
+        lines.append(sure)
     if b.because:
         lines.append(b.because)
     if e.measured_seconds is not None:
@@ -218,14 +218,24 @@ _FAMILIES: Mapping[Family, str] = {
     "window": "windows of large arrays",
     "elements": "elements of large record arrays",
     "pairs": "all pairs of many records",
+    "searches": "searches of many records through a static grid",
 }
+
+
+def how_sure(b: Bottleneck) -> str:
+    """How far such predictions have been off, or that this is not known; nothing without one."""
+    if b.deviation is not None:
+        return _off(b.deviation)
+    if b.unmeasured:
+        return f"how far predictions for {b.unmeasured} are off has not been measured"
+    return ""
 
 
 def _off(d: Deviation) -> str:
     share = f"all {d.kernels}" if d.of_all else f"nine of ten of {d.kernels}"
     return (
         f"{share} such kernels ({_FAMILIES[d.family]}) took "
-        f"{d.shortest:.2f} to {d.longest:.2f} times the predicted time on an {MEASURED_ON}"
+        f"{d.shortest:.2f} to {d.longest:.2f} times the predicted time on an {d.device}"
     )
 
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanewise.models.deviations import MEASURED_ON, Deviation
+from lanewise.models.deviations import Deviation
 from lanewise.planning.decision import Place
 from lanewise.planning.decisions import Decisions
 from lanewise.planning.plan import CompletePlan
@@ -58,7 +58,8 @@ class Bottleneck:
     bound over the prediction. `least_unit` takes the least time: another one where caches may do
     the work of the busiest. Where data tell how often loops run there is no least time; where
     nothing tells it, there is no prediction either, and no unit. `because` says so. deviation: how
-    far predictions for such kernels have been off, where that was measured.
+    far predictions for such kernels have been off, where that was measured; unmeasured: of what it
+    was not, where there is a prediction.
     """
 
     unit: str
@@ -68,6 +69,7 @@ class Bottleneck:
     because: str = ""
     least_unit: str = ""
     deviation: Deviation | None = None
+    unmeasured: str = ""
 
     @property
     def share(self) -> float | None:
@@ -218,6 +220,7 @@ class Explanation:
                 "share": _finite(bound.share),
                 "units": {n: _finite(s) for n, s in bound.units.items()},
                 **({"deviation": _deviation(bound.deviation)} if bound.deviation else {}),
+                **({"unmeasured": bound.unmeasured} if bound.unmeasured else {}),
             }
             if bound
             else {},
@@ -259,7 +262,7 @@ def _deviation(d: Deviation) -> dict[str, Any]:
     return {
         "family": d.family,
         "kernels": d.kernels,
-        "device": MEASURED_ON,
+        "device": d.device,
         "measured_over_predicted": [d.shortest, d.longest],
     }
 

@@ -13,6 +13,7 @@ from lanewise.analysis.lanes_of_loops import (
     outer_loops,
     rounds_of,
 )
+from lanewise.analysis.regions import analyse
 from lanewise.analysis.simd_operations import scalar_calls
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
@@ -87,6 +88,18 @@ def operations_of(reference: ir.Kernel) -> tuple[int, bool]:
     return _operations(main, main.body), any(p.type == t.F64 for p in main.parameters)
 
 
+SITES = 1024  # of which the work of one is looked at
+SURE = ("add", "mul", "fma")
+
+
+def sure_operations(reference: ir.Kernel, *, wide: bool) -> float:
+    """Instructions of float32 or float64 that every site takes: products and sums that join count
+    as one, what is written twice counts once, and what data decide is left out.
+    """
+    work = analyse(reference, {c.name: SITES for c in reference.counts}, least=True)
+    return sum(work.instructions[f"fp{64 if wide else 32} {kind}"] for kind in SURE)
+
+
 def _operations(function: ir.Function, body: ir.Block) -> int:
     once = sum(count_operations(replace(function, body=body)).values())
     return once + sum(
@@ -106,7 +119,9 @@ def predicted_step(
     """The `step_time` of a kernel; None where the model of steps does not hold."""
     if not _is_foreseen(reference, device):
         return None
-    return step_time(traffic, *operations_of(reference), model, plan.targets or 1)
+    operations, wide = operations_of(reference)
+    sure = sure_operations(reference, wide=wide)
+    return step_time(traffic, operations, wide, model, plan.targets or 1, sure)
 
 
 def _is_foreseen(reference: ir.Kernel, device: str) -> bool:

@@ -153,20 +153,27 @@ class SiteTraffic:
 
 
 def step_time(
-    traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel, sites_a_thread: int = 1
+    traffic: SiteTraffic,
+    operations: int,
+    wide: bool,
+    device: DeviceModel,
+    sites_a_thread: int = 1,
+    sure: float | None = None,
 ) -> tuple[RooflineBound, RooflineBound, float]:
     """The least time of a step, what its units are expected to do, and the time to expect, in
     seconds.
 
-    `operations` are those of the function of a site, in float64 if `wide`. A cache may keep what
-    fits it from step to step: memory need not move that.
+    `operations` are those of the function of a site, in float64 if `wide`. sure: instructions of a
+    site that no compiler saves, which are all of the least time. A cache may keep what fits it from
+    step to step: memory need not move that.
     """
     lanes = device.fp64_lanes if wide else device.fp32_lanes
     arithmetic = traffic.fluid * operations / (device.cycles * lanes)
     memory = traffic.nbytes / device.memory_bandwidth
     beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
     unit = "fp64" if wide else "fp32"
-    bound = bound_of({"memory": beyond, unit: arithmetic})
+    least = arithmetic if sure is None else arithmetic * sure / max(1, operations)
+    bound = bound_of({"memory": beyond, unit: least})
     busy = bound_of({"memory": memory, unit: arithmetic})
     return (
         bound,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from statistics import median
 
 import numpy as np
 
@@ -33,7 +32,9 @@ HOST_BYTES = 1 << 26  # far beyond a core's own caches
 
 @cache
 def host_bandwidth() -> float:
-    """The same of a CPU, in one thread for each core that kernels use."""
+    """The same of a CPU, in one thread for each core that kernels use: of the fastest of some
+    copies, by the time that threads run, so that other programs change little.
+    """
     threads = cpu_threads()
     source = np.ones(HOST_BYTES // 8, np.float64)
     target = np.empty_like(source)
@@ -41,16 +42,14 @@ def host_bandwidth() -> float:
         slice(k * len(source) // threads, (k + 1) * len(source) // threads) for k in range(threads)
     ]
 
-    def move(piece: slice) -> None:
+    def move(piece: slice) -> float:
+        start = time.thread_time()
         target[piece] = source[piece]
+        return time.thread_time() - start
 
-    times: list[float] = []
     with ThreadPoolExecutor(threads) as pool:
-        for _ in range(5):
-            start = time.perf_counter()
-            list(pool.map(move, pieces))
-            times.append(time.perf_counter() - start)
-    return 2 * source.nbytes / median(times[1:])
+        times = [max(pool.map(move, pieces)) for _ in range(5)]
+    return 2 * source.nbytes / min(times[1:])
 
 
 # ------------------------------------------------------------ on a GPU
