@@ -132,8 +132,7 @@ def test_rows_that_overlap_have_a_prediction(rows: int) -> None:
     assert found.seconds == pytest.approx(rows * 4096 * 8 / CPU.memory_bandwidth, rel=0.5) or rows < 1024
 
 
-@lw.record
-class Moved:
+class Moved(lw.Record):
     x: lw.f32
     v: lw.f32
 

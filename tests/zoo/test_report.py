@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lanewise as lw
 
 pytest.importorskip("bench.zoo", reason="benches are not installed")
 from bench.zoo import report
+from bench.zoo_predictions import report as report_of_predictions
+from bench.zoo_predictions import walk_of
 from bench.zoo_records import _layouts  # pyright: ignore[reportPrivateUsage]
 from bench.zoo_records import report as report_of_records
 
@@ -82,3 +85,47 @@ def test_of_few_kernels_over_records_the_least_and_the_most_are_told(kernels: in
 
 def test_a_run_that_was_cut_off_at_once_has_a_report() -> None:
     assert "0 kernels" in "\n".join(report([], ABOUT))
+
+
+def predicted(seed: int, family: str, ratio: float) -> dict[str, Any]:
+    return {"what": f"arrays {seed}", "seed": seed, "family": family, "predicted_ms": ratio, "ms": 1.0}
+
+
+@pytest.mark.parametrize(("kernels", "line"), [
+    (4, "| row | 4 | 1.00 | 2.50 | 4.00 | 1 | 4 |"),
+    (21, "| row | 21 | 2.00 | 11.00 | 20.00 | 1 | 21 |"),
+])  # fmt: skip
+def test_odd_seeds_judge_predictions(kernels: int, line: str) -> None:
+    odd = [predicted(2 * n + 1, "row", n + 1.0) for n in range(kernels)]
+    even = [predicted(2 * n, "row", 100.0) for n in range(kernels)]
+    text = list(
+        report_of_predictions([*odd, *even, {"what": "arrays 5", "failed": "wrong"}], ABOUT | {"device": "cpu"})
+    )
+    assert text.index(line) < text.index("\nEven seeds, to which models may be fitted:\n")
+    assert "Wrong or failed: 1." in text
+    assert "- arrays 5: wrong" in text
+
+
+@lw.record
+class Place:
+    position: lw.vec3
+    mass: lw.f32
+
+
+@lw.pairwise(search=lw.Neighbors(radius=0.1))
+def near(target: Place, source: Place) -> lw.f32:
+    return source.mass
+
+
+def test_a_walk_by_itself_computes_what_the_call_does() -> None:
+    """Through the structure that the call has left, as often as is asked."""
+    rng = np.random.default_rng(0)
+    places = Place.array(position=rng.random((5_000, 3), np.float32), mass=np.ones(5_000, np.float32), device="cpu")
+    call = near.bind(places, places)
+    wanted = np.array(call())
+    walk = walk_of(call)
+    for _ in range(2):
+        np.asarray(call.results[0])[...] = -1.0
+        walk()
+        assert np.array_equal(np.asarray(call.results[0]), wanted)
+    assert wanted.min() >= 1
