@@ -11,7 +11,12 @@ from lanewise.ir.traverse import blocks, children, expressions, statements
 
 def length(kernel: ir.Kernel) -> int:
     """The length of a kernel when everything is written out."""
-    return _block(kernel.body, {})
+    return block_length(kernel.body)
+
+
+def block_length(block: ir.Block) -> int:
+    """The same of a block."""
+    return _block(block, {})
 
 
 def own_length(kernel: ir.Kernel) -> int:
@@ -22,7 +27,7 @@ def own_length(kernel: ir.Kernel) -> int:
 
 def own_statement(s: ir.Statement) -> int:
     """Of a statement without those in it."""
-    return 1 + sum(map(_expression, expressions(s)))
+    return 1 + sum(map(own_operations, expressions(s)))
 
 
 def _block(block: ir.Block, known: dict[int, int]) -> int:
@@ -35,7 +40,7 @@ def _statement(s: ir.Statement, known: dict[int, int]) -> int:
     inner = sum(_block(b, known) for b in blocks(s))
     match s:
         case ir.For():
-            return own + inner * _copies(s)
+            return own + inner * copies(s)
         case ir.Apply():
             key = id(s.function)
             if key not in known:
@@ -45,7 +50,7 @@ def _statement(s: ir.Statement, known: dict[int, int]) -> int:
             return own + inner
 
 
-def _copies(s: ir.For) -> int:
+def copies(s: ir.For) -> int:
     """How often the body of a loop is written out. One that is written out completely, but whose
     an unknown number of rounds, is left to the compiler.
     """
@@ -57,7 +62,7 @@ def _copies(s: ir.For) -> int:
     return max(1, -(-int(s.stop.value - s.start.value) // int(step)))
 
 
-def _expression(e: ir.Expression) -> int:
-    """Its operations: names and numbers are none."""
+def own_operations(e: ir.Expression) -> int:
+    """Of an expression: names and numbers are none."""
     below = children(e)
-    return 1 + sum(map(_expression, below)) if below else 0
+    return 1 + sum(map(own_operations, below)) if below else 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from math import gcd
 
 import numpy as np
 
@@ -29,7 +30,9 @@ from lanewise.analysis.region import (
     Values,
 )
 from lanewise.analysis.region_costs import (
+    LINE,
     OF_LANES,
+    Lie,
     Touch,
     lie_along_simd,
     lie_of_warp,
@@ -173,6 +176,7 @@ class _Walk:
         self.touched: dict[int, list[Touch]] = {}
         # what was read from a place of a buffer, of so many lanes, and in which region
         self.read: dict[tuple[str, int, int], tuple[Region, list[Value | None]]] = {}
+        self.lies: dict[tuple[tuple[int, ...], bytes, bytes, int], Lie] = {}
         # single words that were read from shared memory: where, and by which access
         self.words: dict[int, list[tuple[RegionAccess, Sample]]] = {}
         shapes = [v.shape for v in samples.values() if v is not None and v.ndim == 2]
@@ -610,6 +614,20 @@ class _Walk:
         if places is not None and _are_distinct(np.atleast_2d(places)):
             self.aside[s.buffer, s.index] = tuple(value_of(v, self.samples) for v in s.values)
 
+    def lie(self, places: Sample | None, size: int, step: float | None) -> Lie:
+        """Of a warp's access. Accesses of a thread's points mostly are whole lines apart, and lie
+        alike then.
+        """
+        if places is None:
+            return lie_of_warp(None, self.active, size, step)
+        line = LINE // gcd(LINE, size)
+        first = int(places.flat[0])
+        near = places - first // line * line
+        key = near.shape, near.tobytes(), self.active.tobytes(), size
+        if key not in self.lies:
+            self.lies[key] = lie_of_warp(near, self.active, size, step)
+        return self.lies[key]
+
     def describe(
         self,
         buffer: str,
@@ -627,7 +645,7 @@ class _Walk:
             if simd and not self.of_lanes
             else OF_LANES
             if simd
-            else lie_of_warp(places, self.active, size, step)
+            else self.lie(places, size, step)
         )
         return RegionAccess(
             buffer,

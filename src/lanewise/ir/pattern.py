@@ -114,7 +114,8 @@ class Suggestions:
     which ones, where one of `plans` fits the call, where it does but all loops are shorter than its
     tile (short), where the call is too small for them all (small), and where threads share loops
     (shared). rounds: of the longest loop of a point, in a call. environment: the counts and
-    uniforms of the call, once they are known.
+    uniforms of the call, once they are known. forget: what was made to say so, once a call has its
+    plan.
     """
 
     plans: tuple[Plan, ...]
@@ -125,6 +126,7 @@ class Suggestions:
     rounds: Callable[[Mapping[str, Any]], float] | None = None
     environment: Mapping[str, Any] | None = None
     tried: dict[Plan, bool] = field(default_factory=dict[Plan, bool])  # what is_legal said
+    forget: Callable[[], None] = lambda: None
 
     def at(self, environment: Mapping[str, Any]) -> Suggestions:
         """For a call."""

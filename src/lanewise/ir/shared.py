@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import prod
+
 from lanewise.ir import nodes as ir
 
 
@@ -26,6 +29,11 @@ def group_bytes(views: tuple[ir.BufferArgument, ...]) -> int:
 def shared_bytes(kernel: ir.Kernel) -> int:
     """Shared memory of a block in bytes."""
     return sum(map(group_bytes, shared_groups(kernel)))
+
+
+def array_bytes(arrays: Iterable[ir.ArrayArgument]) -> int:
+    """The same of arrays of numbers, before a kernel is lowered."""
+    return sum(prod(map(int, a.shape)) * a.leaves[0].type.size for a in arrays)
 
 
 def _unit(b: ir.BufferArgument) -> int:

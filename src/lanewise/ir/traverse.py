@@ -8,7 +8,7 @@ verified need not be looked at again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -65,16 +65,21 @@ def stores(s: ir.Statement) -> tuple[str, ...]:
     return _STORES[type(s)](s)
 
 
-def reads(e: ir.Expression) -> Iterator[str]:
-    """The variables and local arrays that an expression reads."""
+def reads(e: ir.Expression) -> Iterable[str]:
+    """The variables and local arrays that an expression reads, in order."""
     if isinstance(e, ir.Local):  # as most are
-        yield e.name
-        return
-    for x in subexpressions(e):
+        return (e.name,)
+    names: list[str] = []
+    waiting = [e]
+    while waiting:
+        x = waiting.pop()
         if isinstance(x, ir.Local):
-            yield x.name
-        else:
-            yield from _READS[type(x)](x)
+            names.append(x.name)
+            continue
+        names.extend(_READS[type(x)](x))
+        if below := _EXPRESSIONS[type(x)](x):
+            waiting.extend(reversed(below))
+    return names
 
 
 def _gather(

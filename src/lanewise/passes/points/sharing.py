@@ -201,20 +201,10 @@ class _Sharing:
 
     def _width(self, array: str, last: IndexSum) -> int:
         """The widest access that begins where the terms of an index are zero."""
-        a = self.kernel.array(array)
-        size = a.leaves[0].type.size
-        length = a.shape[-1]
-        widest = 1
-        for width in (2, 4):
-            fits = length % width == 0 if isinstance(length, int) else a.multiple % width == 0
-            if (
-                size >= WORD
-                and width * size <= WIDEST
-                and fits
-                and all(c * self._factor(e) % width == 0 for e, c in last.terms.items())
-            ):
-                widest = width
-        return widest
+        width = widest(self.kernel.array(array))
+        while any(c * self._factor(e) % width for e, c in last.terms.items()):
+            width //= 2
+        return width
 
     def _factor(self, e: ir.Expression) -> int:
         return self.factors.get(e.name, 1) if isinstance(e, ir.Local) else 1
@@ -269,6 +259,15 @@ class _Sharing:
             if own_sums[-1].key() != first.key() or own_sums[-1].constant != first.constant + n:
                 return None
         return replace(stores[0], more=tuple(s.value for s in stores[1:]))
+
+
+def widest(array: ir.ArrayArgument) -> int:
+    """How many elements an access takes at most, by the type and the rows of an array."""
+    size, length = array.leaves[0].type.size, array.shape[-1]
+    whole = length if isinstance(length, int) else array.multiple
+    if size < WORD:
+        return 1
+    return max(n for n in (1, 2, 4) if n == 1 or (n * size <= WIDEST and whole % n == 0))
 
 
 def _kind(e: ir.Expression) -> Scalar:

@@ -23,6 +23,7 @@ from dataclasses import replace
 
 from lanewise.analysis.index_sums import IndexSum, single_definitions
 from lanewise.ir import nodes as ir
+from lanewise.ir.shared import array_bytes
 from lanewise.ir.traverse import blocks, reads, statements, written_in
 from lanewise.ir.verify import RANK
 from lanewise.passes.base import refuse
@@ -48,26 +49,36 @@ def legal(
 
 
 def apply(
-    kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none"
+    kernel: ir.Kernel,
+    shape: Shape,
+    indices: tuple[str, ...],
+    tile: int,
+    prefetch: str = "none",
+    most_bytes: int | None = None,
 ) -> ir.Kernel:
     """Stage what is read several times, or apart in memory, in tiles of `tile` rounds; raises
-    `PlanError` where nothing is.
+    `PlanError` where nothing is. most_bytes: of all tiles; more raise it as soon as they are met.
     """
-    done = _staged(kernel, shape, indices, tile, prefetch)
+    done = _staged(kernel, shape, indices, tile, prefetch, most_bytes)
     if isinstance(done, str):
         raise refuse("shared-memory tiles", kernel, done)
     return done
 
 
 def _staged(
-    kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str
+    kernel: ir.Kernel,
+    shape: Shape,
+    indices: tuple[str, ...],
+    tile: int,
+    prefetch: str,
+    most_bytes: int | None = None,
 ) -> ir.Kernel | str:
     """The kernel with tiles, or why it has none."""
     if kernel.grid is None or not (kernel.body and isinstance(split := kernel.body[-1], ir.If)):
         return "its points are not mapped to blocks"
     if tile < 1:
         return f"a tile of {tile} rounds is empty"
-    staged = _Staging(kernel, shape, indices, tile, prefetch)
+    staged = _Staging(kernel, shape, indices, tile, prefetch, most_bytes)
     body = (*kernel.body[:-1], staged.split(split))
     if not staged.arrays:
         return (
@@ -99,9 +110,16 @@ class _Staging:
     """Rewrites the two bodies of a kernel: that of blocks in the inside, and that of the others."""
 
     def __init__(
-        self, kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str
+        self,
+        kernel: ir.Kernel,
+        shape: Shape,
+        indices: tuple[str, ...],
+        tile: int,
+        prefetch: str,
+        most_bytes: int | None,
     ) -> None:
         self.kernel = kernel
+        self.most_bytes = most_bytes
         self.shape = shape
         self.indices = indices
         self.tile = tile
@@ -206,7 +224,14 @@ class _Staging:
             )
             if self.arrays.setdefault(tile.array.name, tile.array) == tile.array:
                 taken.add(number)
+                self._check_bytes()
                 return tile
+
+    def _check_bytes(self) -> None:
+        taken = array_bytes(self.arrays.values())
+        if self.most_bytes is not None and taken > self.most_bytes:
+            reason = f"they take {taken:,} bytes; wanted at most {self.most_bytes:,}"
+            raise refuse("shared-memory tiles", self.kernel, reason)
 
     def _staged(self, s: ir.LoadElement) -> bool:
         there = s.array in self.arrays or self.kernel.array(s.array).space == "shared"

@@ -53,20 +53,29 @@ def _block(block: ir.Block, factor: int) -> ir.Block:
 
 def _statement(s: ir.Statement, factor: int) -> ir.Block:
     inner = rewrite_statement(s, lambda e: e, lambda b: _block(b, factor))
+    count, rounds = rounds_of(s, factor)
+    if count == 1 or len(list(statements(inner.body))) * count > MOST:  # pyright: ignore[reportAttributeAccessIssue]
+        return (inner,)
+    assert isinstance(inner, ir.For)
+    return _written_out(inner, count, whole=count == rounds)
+
+
+def rounds_of(s: ir.Statement, factor: int) -> tuple[int, int]:
+    """How often a statement is written out, once where it is no loop over the rounds of a whole
+    tile, and how many rounds it has; longer ones than `MOST` are not.
+    """
     if not (
         is_source_loop(s)
         and isinstance(s.stop, ir.Literal)
         and s.start == ir.Literal(0, s.start.type)
     ):
-        return (inner,)
+        return 1, 1
     if any(isinstance(x, ir.Break | ir.Continue) for x in s.body):
-        return (inner,)
+        return 1, 1
     around = any(is_source_loop(x) for x in statements(s.body))
     rounds = int(s.stop.value)
     count = (AROUND if not factor else 1) if around else factor or rounds
-    if rounds % count or count == 1 or len(list(statements(inner.body))) * count > MOST:  # pyright: ignore[reportAttributeAccessIssue]
-        return (inner,)
-    return _written_out(inner, count, whole=count == rounds)
+    return (1, rounds) if rounds % count else (count, rounds)
 
 
 def _written_out(s: ir.Statement, count: int, *, whole: bool) -> ir.Block:

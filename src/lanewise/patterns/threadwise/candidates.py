@@ -1,7 +1,10 @@
 """What plans make of a kernel, to see whether they are legal and to price them: each built once.
 
-The rounds of a tile are a loop here, which takes a model as long as when they are written out, and
-is a tenth of the text.
+Legality is read off a kernel with its tiles, before anything is written out: what they take of
+shared memory, and how long it becomes at most. It is written out only where that is too much.
+
+The rounds of a tile are a loop in what is priced, which takes a model as long as when they are
+written out, and is a tenth of the text.
 """
 
 from __future__ import annotations
@@ -15,14 +18,13 @@ from lanewise.analysis.length import length, own_statement
 from lanewise.compiler.pipeline import Program, finished, program_of, simplified
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import as_it_is
-from lanewise.ir.shared import shared_bytes
 from lanewise.ir.spreading import control, spread
 from lanewise.ir.traverse import statements, writes
 from lanewise.language.target import CUDA
 from lanewise.passes.points import unrolling
 from lanewise.passes.points.shape import shape_of
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.patterns.threadwise.merged import is_naive, staged
+from lanewise.patterns.threadwise.merged import StagedKernel, is_naive, staged
 from lanewise.patterns.threadwise.shared import is_shared
 from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import CompletePlan
@@ -44,6 +46,8 @@ class Candidates:
         self._programs: dict[CompletePlan, Program | None] = {}
         self._expected: dict[CompletePlan, int] = {}
         self._work: dict[CompletePlan, int] = {}
+        # of the last plan that was found to be legal, which is the one that is priced
+        self._staged: tuple[CompletePlan, StagedKernel] | None = None
 
     def program(self, plan: CompletePlan) -> Program | None:
         """With the rounds of tiles in a loop; None for a plan that the kernel cannot have."""
@@ -56,20 +60,16 @@ class Candidates:
 
     def is_legal(self, plan: CompletePlan) -> bool:
         """Whether blocks of points can have a plan, whose text compilers can take."""
-        self._programs[plan] = None
         try:
-            before = staged(self._normal, plan, as_it_is)
-            shaped = before.written_out(1, as_it_is)
-            if plan.unroll != 1 and unrolling.legal(shaped, plan.unroll) is not None:
+            before = self._with_tiles(plan)
+            if plan.unroll != 1 and unrolling.legal(before.kernel, plan.unroll) is not None:
                 return False  # tiles without a loop that goes over them
-            found = length(shaped)
-            if found <= MOST_LENGTH < found * plan.tile:  # it may be too long: look
-                found = length(before.written_out(plan.unroll, as_it_is))
+            if before.most_length(plan.unroll) > MOST_LENGTH and not _is_short(before, plan):
+                return False
         except PlanError:
             return False
-        if found <= MOST_LENGTH and _fits(program := self._finished(shaped, plan)):
-            self._programs[plan] = program
-        return self._programs[plan] is not None
+        self._staged = plan, before
+        return True
 
     def work(self, plan: CompletePlan) -> int:
         """Of pricing a plan: of the text of its program, as a model goes through it."""
@@ -82,6 +82,10 @@ class Candidates:
     def drop(self, plan: CompletePlan) -> None:
         """Of a program that is not priced the work alone is kept."""
         self._programs.pop(plan, None)
+
+    def forget(self) -> None:
+        """What a legal plan made of the kernel is kept until a call has its plan."""
+        self._staged = None
 
     def expected(self, plan: CompletePlan) -> int:
         """The same, nearly, before its program is built: a statement has a copy for each point of a
@@ -124,13 +128,17 @@ class Candidates:
             return program_of(self._simplified, plan, CUDA.name)
         if is_naive(plan):
             return program_of(self._normal, plan, CUDA.name, normal=self._normal)
-        shaped = staged(self._normal, plan, as_it_is).written_out(1, as_it_is)
-        program = self._finished(shaped, plan)
-        return program if length(shaped) <= MOST_LENGTH and _fits(program) else None
-
-    def _finished(self, shaped: ir.Kernel, plan: CompletePlan) -> Program:
+        shaped = self._with_tiles(plan).written_out(1, as_it_is)
+        if length(shaped) > MOST_LENGTH:
+            return None
         plan = replace(plan, unroll=1)
         return Program(plan, self._normal, finished((shaped,), plan, CUDA))
+
+    def _with_tiles(self, plan: CompletePlan) -> StagedKernel:
+        """Raises `PlanError` for a plan that does not fit, or whose tiles do not."""
+        if self._staged is not None and self._staged[0] == plan:
+            return self._staged[1]
+        return staged(self._normal, plan, as_it_is, MAX_SHARED_BYTES)
 
 
 def _work(body: ir.Block) -> int:
@@ -149,5 +157,10 @@ def _about(s: ir.Statement) -> set[str]:
     return control(s) | {*writes(s)}
 
 
-def _fits(program: Program) -> bool:
-    return all(shared_bytes(k) <= MAX_SHARED_BYTES for k in program.kernels)
+def _is_short(before: StagedKernel, plan: CompletePlan) -> bool:
+    """Whether a kernel that may be too long is not, which takes long to see."""
+    shaped = before.written_out(1, as_it_is)
+    found = length(shaped)
+    if found <= MOST_LENGTH < found * plan.tile:
+        found = length(before.written_out(plan.unroll, as_it_is))
+    return found <= MOST_LENGTH

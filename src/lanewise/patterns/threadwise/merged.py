@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import even_loops
-from lanewise.passes.points import joining, merging, sharing, staging, unrolling
+from lanewise.passes.points import joining, lengths, merging, sharing, staging, unrolling
 from lanewise.passes.points.shape import Shape, shape_of
 from lanewise.planning.plan import NEUTRAL, CompletePlan
 from lanewise.support.errors import PlanError
@@ -43,6 +43,10 @@ class StagedKernel:
     indices: tuple[str, ...]
     joined: bool
 
+    def most_length(self, unroll: int) -> int:
+        """What `written_out` gives is no longer than that."""
+        return lengths.most_length(self.kernel, unroll, joined=self.joined)
+
     def written_out(self, unroll: int, checked: Checked) -> ir.Kernel:
         """The rounds of a tile so many times, and wide accesses."""
         kernel = self.kernel
@@ -58,8 +62,12 @@ def merged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> ir.Kernel
     return staged(kernel, plan, checked).written_out(plan.unroll, checked)
 
 
-def staged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> StagedKernel:
-    """The same before rounds are written out."""
+def staged(
+    kernel: ir.Kernel, plan: CompletePlan, checked: Checked, most_bytes: int | None = None
+) -> StagedKernel:
+    """The same before rounds are written out. most_bytes: of all tiles; more raise `PlanError` as
+    soon as they are met.
+    """
     loops, _ = merging.nest(kernel)
     indices = tuple(loop.variable for loop in loops)
     shape = shape_of(plan, len(loops))
@@ -71,7 +79,8 @@ def staged(kernel: ir.Kernel, plan: CompletePlan, checked: Checked) -> StagedKer
     )
     if plan.tile:
         kernel = checked(
-            "shared-memory tiles", staging.apply(kernel, shape, indices, plan.tile, plan.prefetch)
+            "shared-memory tiles",
+            staging.apply(kernel, shape, indices, plan.tile, plan.prefetch, most_bytes),
         )
     elif plan.prefetch != "none":
         raise PlanError(

@@ -40,6 +40,7 @@ from lanewise.patterns.threadwise.round_code import (
 )
 from lanewise.patterns.threadwise.shared import RESIDENT, sharing_plan
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
+from lanewise.support.collector import uncollected
 from lanewise.support.errors import PlanError
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
@@ -173,6 +174,14 @@ def default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     """
     if not machine.target.has_blocks:
         return host_plan(machine, work, requested)
+    try:
+        return _default_plan(machine, work, requested)
+    finally:
+        if work.suggested is not None:
+            work.suggested.forget()
+
+
+def _default_plan(machine: Machine, work: Work, requested: Plan) -> CompletePlan:
     if (together := sharing_plan(machine, work, requested)) is not None:
         shared = together.filled(NEUTRAL)
         free = all(getattr(requested, name) is None for name in (*SHAPING, "slices", "parts"))
@@ -259,7 +268,8 @@ def _suggested(
     kernel: ir.Kernel, target: Target, candidates: Candidates, choose: Choice
 ) -> Suggestions:
     def is_legal(plan: Plan) -> bool:
-        return candidates.is_legal(plan.filled(NEUTRAL))
+        with uncollected():
+            return candidates.is_legal(plan.filled(NEUTRAL))
 
     indices, body = nest_of(bringing_back.inside(kernel))
     all_accesses = accesses(body, indices)
@@ -271,7 +281,7 @@ def _suggested(
         even = even_loops.apply(kernel)
         tiles = _suggested(even, target, candidates, choose).plans if even is not kernel else ()
         plans = (*(p for p in tiles if p.tile), *UNEVEN)
-        return Suggestions(plans, is_legal, None, choose, UNEVEN_LOOPS)
+        return Suggestions(plans, is_legal, None, choose, UNEVEN_LOOPS, forget=candidates.forget)
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
     if family in (PRODUCTS, BATCHES) and _is_chosen(body):
@@ -304,7 +314,13 @@ def _suggested(
     )
     repeats = any(a.loops for a in all_accesses)
     return Suggestions(
-        plans, is_legal, suited, choose if repeats else None, LOOPS, partial(_most_rounds, body)
+        plans,
+        is_legal,
+        suited,
+        choose if repeats else None,
+        LOOPS,
+        partial(_most_rounds, body),
+        forget=candidates.forget,
     )
 
 

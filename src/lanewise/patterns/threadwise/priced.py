@@ -20,12 +20,14 @@ from lanewise.models.predict import predict
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.threadwise.candidates import Candidates
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
+from lanewise.support.collector import uncollected
 
 # Predictions are 0.67 to 1.5 times the measured time for 92 of 100 naive kernels (design/0064).
 SURE = 1.5
 # Operations and statements of all programs that are priced for a choice, accesses as 40 of them.
 # Each takes some 10 us, but no clock decides: a call gets the same plan everywhere.
 MOST = 30_000
+DEAR = 2  # times `MOST` that are expected of a plan, which is not built to see what it takes then
 WORTH = 5e-6  # seconds that are saved at least: of launches the model knows less
 LARGEST = 1 << 30  # points of a call: rounded sizes of more may have a product beyond 32 bits
 EXACT = 64  # sizes up to which they are not rounded
@@ -64,7 +66,13 @@ def chooser(candidates: Candidates) -> Choice:
     def choose(
         plan: CompletePlan, environment: Mapping[str, Any], others: tuple[Plan, ...]
     ) -> CompletePlan:
-        if environment.get(POINTS, 0) > LARGEST:
+        with uncollected():
+            return chosen(plan, environment, others)
+
+    def chosen(
+        plan: CompletePlan, environment: Mapping[str, Any], others: tuple[Plan, ...]
+    ) -> CompletePlan:
+        if environment.get(POINTS, 0) > LARGEST or candidates.expected(plan) > DEAR * MOST:
             return plan
         left = MOST - candidates.work(plan)
         if left < 0:
