@@ -179,7 +179,9 @@ def rewrite(e: ir.Expression, change: Change) -> ir.Expression:
     below = _EXPRESSIONS[type(e)](e)
     if not below:
         return change(e)
-    done = tuple([rewrite(child, change) for child in below])
+    done = tuple(
+        [change(x) if isinstance(x, ir.Local) else rewrite(x, change) for x in below]
+    )  # most are names
     if same(below, done):
         return change(e)
     following = iter(done)
@@ -305,7 +307,7 @@ def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
         return _RENAMED[type(e)](e, None, None, name)
 
     def expression(e: ir.Expression) -> ir.Expression:
-        return rewrite(e, one)
+        return one(e) if isinstance(e, ir.Local) else rewrite(e, one)
 
     def go(inner: ir.Block) -> ir.Block:
         return each(inner, lambda s: rewrite_statement(s, expression, go, name))

@@ -161,7 +161,7 @@ class _Staging:
         # a point beyond the end reads where it would lie
         for name, raw in raw_places(body).items():
             start[name] = plain[raw]
-        self.definitions = single_definitions(body, start)
+        self.definitions = single_definitions(body, start) if start else plain
         self.varying = spread(body, {THREAD, *(thread_of(i) for i in self.indices)})
         ends = self._definitions_end(body)
         return (*body[:ends], *self._apart(body[ends:]))
