@@ -206,9 +206,9 @@ def test_a_plan_is_built_once_to_see_whether_it_is_legal_and_to_price_it(monkeyp
     merged: list[CompletePlan] = []
     found = candidates.staged
 
-    def counted(kernel: ir.Kernel, plan: CompletePlan, checked: Any) -> Any:
+    def counted(kernel: ir.Kernel, plan: CompletePlan, *given: Any) -> Any:
         merged.append(plan)
-        return found(kernel, plan, checked)
+        return found(kernel, plan, *given)
 
     monkeypatch.setattr(candidates, "staged", counted)
     for seed in (200_003, 200_032, 200_064):
