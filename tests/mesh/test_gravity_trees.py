@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions, runner
 from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.trees import calibrated, with_method
 from lanewise.support.errors import InputError
@@ -127,6 +129,21 @@ def test_auto_chooses_as_on_one_device(bodies: int) -> None:
     one, many = (with_method(Settings(method="auto", device=place), bodies) for place in ("cpu", "cpu*3"))
     assert many[1] == one[1]
     assert many[0].method == one[0].method == ("direct" if bodies == 100 else "tree")
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_processes_walk_the_tree_of_the_first(calibrate: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a clock and a store of tuned trees of its own, and finds another one."""
+    asked = Settings(method="tree", accuracy=1e-2, calibrate=calibrate, softening=0.05)
+    first = replace(asked, calibrate=False, opening=0.32, order=3), "of the first"
+    found = replace(asked, calibrate=False, opening=0.95, order=2), "of this one"
+    for name in ("calibrated", "calibrated_before"):
+        monkeypatch.setattr(runner, name, lambda *_: found)
+    bodies = make_bodies(make_initial_conditions("plummer", 200))
+    for rank, walked in ((1, first), (0, found)):
+        heard = SimpleNamespace(size=2, rank=rank, agree=lambda own, rank=rank: [first, own] if rank else [own, found])
+        monkeypatch.setattr(runner, "transport_of", lambda _, heard=heard: heard, raising=False)
+        assert runner._with_tree(asked, bodies, None) == walked
 
 
 @pytest.mark.slow

@@ -73,6 +73,21 @@ def test_runs_have_the_files_of_one_process_and_go_on_on_more(tmp_path: Path, me
 
 
 @pytest.mark.slow
+def test_a_calibrated_tree_is_that_of_all(tmp_path: Path) -> None:
+    """A process alone goes on with the tree that the file names, and comes to where three came."""
+    line = [*RUN[:2], "--bodies", 1500, "--steps", 4, *RUN[6:], "--method", "tree", "--accuracy", "0.01", "--calibrate"]
+    done = run(3, *MODULE, *line, "--out", "run.h5", "--snapshot-every", 2, folder=tmp_path)
+    assert done.returncode == 0
+    with folder(tmp_path):
+        line = [*RUN[:2], "--resume", "run_00000002.h5", "--steps", 2, "--out", "alone.h5", "--device", "cpu"]
+        assert command(*line).code == 0
+    together, alone = held(tmp_path / "run.h5"), held(tmp_path / "alone.h5")
+    assert [together[f"PartType1/{n}"] for n in ("Coordinates", "Velocities")] == [
+        alone[f"PartType1/{n}"] for n in ("Coordinates", "Velocities")
+    ]
+
+
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     with start(2, *MODULE, *ENDLESS, "--out", path, folder=tmp_path) as process:

@@ -16,7 +16,15 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.sims.common.cards import TURN
 from lanewise.sims.common.checks import check_known, check_steps, check_time_step, last_step
 from lanewise.sims.common.devices import same_kind
-from lanewise.sims.common.meshes import check_parts, place_of_run, repeated, spelled
+from lanewise.sims.common.meshes import (
+    check_parts,
+    in_one_place,
+    place_of_run,
+    repeated,
+    spelled,
+    transport_of,
+)
+from lanewise.sims.common.processes import lead
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.common.seeds import check_seed
 from lanewise.sims.gravity.bodies import make_bodies
@@ -144,11 +152,14 @@ def _with_tree(
 ) -> tuple[Settings, str]:
     """The settings with the method and the numbers of its tree, and why it is this one."""
     settings, why = with_method(asked, len(bodies))
+    if settings.method != "tree":
+        return settings, why
+    # each process has its own clock and store; all of them walk the tree of the first
+    others, gathered = transport_of(bodies), in_one_place(bodies)
     if settings.calibrate:
         with span(profile, "setup", name="calibrate the tree"):
-            return calibrated(asked, settings, bodies)
-    before = calibrated_before(asked, settings, bodies) if settings.method == "tree" else None
-    return before or (settings, why)
+            return lead(others, lambda: calibrated(asked, settings, gathered))
+    return lead(others, lambda: calibrated_before(asked, settings, gathered) or (settings, why))
 
 
 def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
