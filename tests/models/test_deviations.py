@@ -160,7 +160,7 @@ def in_rounds(target: Item, source: Item) -> lw.f32:
     return s
 
 
-NEAR = lw.Neighbors(radius=0.02)
+NEAR = lw.Neighbors(radius=0.06)
 OF_RECORDS = [
     (moved, "elements", 1 << 21),
     (moved, "short", 1 << 12),

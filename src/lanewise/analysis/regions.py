@@ -414,7 +414,7 @@ class _Walk:
             return self.unknown_turns(s), None
         for e in (s.start, s.stop, s.step):
             self.values.want(e, env, here)
-        known = self.samples
+        known: Known = self.samples
         if not self.least and SKIP in known and known[SKIP] is None:
             known = {**known, SKIP: np.asarray(0)}
         start, stop, step = (value_of(e, known) for e in (s.start, s.stop, s.step))
