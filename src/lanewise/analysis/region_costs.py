@@ -193,7 +193,8 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
 
     step: elements from such a place to that of the next thread, where it is known.
     """
-    lanes = int(active.shape[1])
+    running = active.any(axis=1)
+    lanes = round(float(active[running].sum(axis=1).mean())) if running.any() else active.shape[1]
     if places is None and step is not None:
         span = max(1.0, lanes * step) * size
         return Lie("streamed", max(1.0, span / SECTOR), max(1.0, min(span, lanes * size) / LINE))
@@ -202,7 +203,6 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
         passes = max(lanes * size // LINE, lanes // 2, 1)
         return Lie("gathered", float(sectors), float(passes), float(lanes))
     everywhere = np.broadcast_to(places, active.shape)
-    running = active.any(axis=1)
     rows = everywhere if running.all() or not running.any() else everywhere[running]
     distances = np.diff(rows, axis=1)
     if alike := bool((distances == distances[:1]).all()):

@@ -52,7 +52,7 @@ from lanewise.analysis.sampling import (
 )
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import GATHER_STEP, WHILE, original, own, turns_of
+from lanewise.ir.names import GATHER_STEP, WHILE, longest_of, original, own, turns_of
 from lanewise.ir.traverse import blocks, expressions, reads, statements, subexpressions, writes
 from lanewise.language.target import WARP
 
@@ -435,7 +435,18 @@ class _Walk:
             self.expected[name] = given
         turns = 0.0 if self.least else UNKNOWN_TRIPS if given is None else given
         self.wandering[name] = turns
-        return np.asarray(turns)
+        longest = self.given_turns.get(turns_of(longest_of(name)), 0.0)
+        return np.asarray(turns) if self.least else self.in_warps(turns, longest)
+
+    def in_warps(self, turns: float, longest: float) -> Sample:
+        """Turns of the threads of a warp, of which one runs a loop so often and all together wait
+        for it: in each turn as many take part as do so on average.
+        """
+        threads = self.active.shape[1]
+        if not self.on_gpu or longest <= turns or turns <= 0:
+            return np.asarray(turns)
+        part = np.arange(1, threads + 1) * turns // longest
+        return np.where(np.diff(part, prepend=0) > 0, longest, 0.0)[np.newaxis]
 
     def unroll(self, s: ir.For, trips: Sample) -> float:
         most = max(1.0, float(np.max(trips, initial=1)))
@@ -689,7 +700,8 @@ class _Walk:
         key = f"{b.array}/{b.buffer}/{'write' if write else 'read'}"
         if places is None:
             if not self.least:  # else all threads may go to one place
-                here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors * self.anew(index)
+                new = access.sectors * self.anew(index, b.lanes * b.type.size)
+                here.sectors[key] = here.sectors.get(key, 0.0) + new
         elif self.least and places.ndim == 2 and not np.ptp(places, axis=0).any():
             # one warp brings it for all
             here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors / self.all_warps
@@ -699,13 +711,21 @@ class _Walk:
             )
             self.touched.setdefault(id(here), []).append(touch)
 
-    def anew(self, index: ir.Expression) -> float:
-        """The share of what a turn reads that the turn before has not brought already: threads move
-        by one place a turn.
+    def anew(self, index: ir.Expression, size: int) -> float:
+        """The share of what a turn reads that turns before have not brought already, where elements
+        have so many bytes: threads side by side move by one place a turn, others each along other
+        sectors.
         """
-        turns = next((self.wandering[n] for n in reads(index) if n in self.wandering), 0.0)
-        if self.gather_step is None or turns <= 1:
+        name = next((n for n in reads(index) if n in self.wandering), None)
+        turns = 0.0 if name is None else self.wandering[name]
+        if name is None or turns <= 1:
             return 1.0
+        if self.gather_step is None:
+            here, there = (value_of(index, {**self.samples, name: np.asarray(n)}) for n in (0, 1))
+            if not self.on_gpu or here is None or there is None:
+                return 1.0
+            step = float(np.abs(there - here).max())
+            return (1 + (turns - 1) * min(1.0, step * size / SECTOR)) / turns
         side_by_side = max(1.0, WARP * self.gather_step)
         return (side_by_side + turns - 1) / (side_by_side * turns)
 

@@ -159,7 +159,7 @@ def call_subject(
         turns = {turns_of(n): often for n, often in over.turns.items()}
         reference, environment = over.reference, {**over.environment, **turns}
         work = describe_work(reference, next(iter(counts.values())), target_of(device))
-        if is_gpu(device):
+        if is_gpu(device) and reference.identical:
             reads = {GATHER_STEP: 1.0, **reads}  # threads are in the order of the structure
     layouts = {n: r.layout for n, r in arguments.records.items()}
     subject = subject_for(

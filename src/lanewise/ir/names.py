@@ -41,6 +41,11 @@ def turns_of(variable: str) -> str:
     return own(f"turns.{variable}")
 
 
+def longest_of(variable: str) -> str:
+    """What `turns_of` takes for the same of the thread of a warp that runs it most often."""
+    return f"{variable}.longest"
+
+
 def owner(name: str) -> str:
     """The parameter that a user's name belongs to: `source` for `source.position.x#1`."""
     return original(name).partition(".")[0]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lanewise.ir.names import own
+from lanewise.ir.names import longest_of, own
 from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS, I32, Scalar
 from lanewise.launch.arguments import bind_value_array, values_arrangement
@@ -44,7 +44,7 @@ from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, g
 from lanewise.patterns.search.grid_walk import GridWalk, RingWalk
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.sight import Sight, check_sight
-from lanewise.patterns.search.turns import ball, turns_of_lists
+from lanewise.patterns.search.turns import MANY, ROW, ball, longest_row, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import PlannedPieces, available_memory, to_host
@@ -308,16 +308,15 @@ class _Grid(Walked):
             return {}
         g, sources = self._geometry, self._sources
         met = cells_met(g, self._search.radius)
-        alike = (
-            pairs_in_cells(g, sources) / max(1, sources.count)
-            if target_of(sources.device).host_memory
-            else sources.count / g.total
-        )
+        some = sources if target_of(sources.device).host_memory else sources.sample()
+        alike = pairs_in_cells(g, some) / max(1, some.count) * sources.count / max(1, some.count)
         names = [own(f"walk.{c}") for c in COMPONENTS[: sources.dimension]]
         # of a row that wraps around
         ranges = 1 + min(1.0, met[0] / g.cells[0]) if g.periodic else 1.0
         walk = {**dict(zip(names[1:], met[1:], strict=True)), own("walk.piece"): ranges}
-        walk[own("walk.j")] = met[0] * alike / ranges
+        walk[ROW] = row = met[0] * alike / ranges
+        if 0 < row < MANY:
+            walk[longest_of(ROW)] = longest_row(row)
         looked_at = math.prod(met) * alike
         return walk | turns_of_lists(
             looked_at, alike * ball(g.side, self._search.radius), self._search.k

@@ -8,14 +8,34 @@ import math
 from collections.abc import Sequence
 
 from lanewise.ir.names import own
+from lanewise.language.target import WARP
 
 FOUND, SET_ASIDE = own("m"), own("near.m")
+ROW = own("walk.j")  # sources in a row of cells
+MANY = 500.0  # of them, of which the longest row of a warp has hardly more
 
 
 def ball(side: Sequence[float], radius: float) -> float:
     """The volume (the area, in the plane) within a radius, in cells with these sides."""
     whole = math.pi * radius**2 if len(side) == 2 else 4 / 3 * math.pi * radius**3
     return whole / math.prod(side)
+
+
+def longest_row(row: float) -> float:
+    """How many sources the longest of the rows has that the threads of a warp look at together,
+    where one has so many on average, and sources lie at random: as many as a Poisson distribution
+    gives.
+
+    Targets lie in the order of cells, so that a warp looks at as many rows apart from each other as
+    its targets fill, and one more.
+    """
+    apart = min(float(WARP), 1 + WARP / row)
+    longest, at_most, chance = 0.0, 0.0, math.exp(-row)
+    for n in range(1, math.ceil(row + 12 * math.sqrt(row)) + 12):
+        at_most += chance
+        longest += 1 - min(1.0, at_most) ** apart
+        chance *= row / n
+    return longest
 
 
 def turns_of_lists(looked_at: float, near: float, k: int | None) -> dict[str, float]:
