@@ -19,7 +19,6 @@ import lanewise as lw
 from lanewise.profiling import profile as profile_module
 from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
-from lanewise.profiling.summary import seconds_text
 from lanewise.runtime import stepping
 from lanewise.runtime.programs import NamedLaunch, ProgramPart
 from lanewise.runtime.stepping import make_program
@@ -445,14 +444,6 @@ def test_the_table_lists_stages_and_their_parts(clock: Clock) -> None:
         ["all", "", "10 ms", "", "100.0 %"],
     ]
     assert text.endswith("1 of 1 steps were measured launch by launch\na measured step took 1.00 times the mean of all")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 ns"), (3.14159, "3.14 s"), (4321.0, "4,321 s"), (0.99, "990 ms"), (1.5e-6, "1.5 us"), (2.4e-7, "240 ns")],
-)
-def test_times_have_three_figures_and_a_unit(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
 
 
 # ------------------------------------------------------------ simulations

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lanewise.sims.waves
 from lanewise.sims.waves.ranges import RANGES, check_setting, check_values
 from lanewise.support.errors import InputError
-from lanewise.support.numerals import numeral, numerals
+from lanewise.support.numerals import numeral, numerals, time_text
 
 SOURCES = Path(lanewise.sims.waves.__file__).parent
 floats = st.floats(-1e300, 1e300)
@@ -47,6 +47,28 @@ def test_different_numbers_have_different_texts_in_the_same_order(
 )  # fmt: skip
 def test_a_number_as_a_person_writes_it(number: float, text: str) -> None:
     assert numeral(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ns"), (3.14159, "3.14 s"), (4321.0, "4,321 s"), (0.99, "990 ms"), (1.5e-6, "1.5 us"), (2.4e-7, "240 ns"),
+        (9.9998e-7, "1 us"), (0.99951, "1 s"), (3.39e-11, "0.0339 ns"),
+    ],
+)  # fmt: skip
+def test_a_time_has_three_digits_and_a_unit(seconds: float, text: str) -> None:
+    assert time_text(seconds) == text
+
+
+@given(st.floats(-13, 7).map(lambda power: 10.0**power))
+def test_a_time_is_read_as_what_it_was(seconds: float) -> None:
+    """No power of ten stands before a unit."""
+    value, unit = time_text(seconds).split()
+    assert "e" not in value
+    assert float(value.replace(",", "")) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit] == pytest.approx(
+        seconds, rel=5.1e-3
+    )
+    assert float(value.replace(",", "")) < 1000 or unit == "s"
 
 
 def outside(low: float, high: float) -> list[float]:

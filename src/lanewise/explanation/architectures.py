@@ -11,12 +11,13 @@ from typing import Any
 from lanewise.compiler.optimisations import BuiltPrograms
 from lanewise.explanation.compiled import Offline
 from lanewise.explanation.estimate import Estimates
-from lanewise.explanation.rendering import how_sure, seconds
+from lanewise.explanation.rendering import how_sure
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.traverse import loads, statements
 from lanewise.models.devices import DeviceModel, table_archs
 from lanewise.models.roofline import length_of
+from lanewise.support.numerals import time_text
 
 ALL = "all"
 NOTABLE = 1.0  # copies that take so many times the kernel are reported in a separate line
@@ -119,7 +120,7 @@ def copies_of(compiled: Offline) -> tuple[Transfers | None, str]:
     t = row.transfers
     if t is None or not t.link or not row.predicted:
         return t, ""
-    into, out = (seconds(n / t.link) for n in (t.to_device, t.to_host))
+    into, out = (time_text(n / t.link) for n in (t.to_device, t.to_host))
     advice = "; keep them on the device" if t.seconds >= NOTABLE * row.predicted else ""
     times = f"{t.seconds / row.predicted:.3g} times the kernel"
     return t, f"copies, if its arrays lay on the host: {into} in, {out} out, {times}{advice}"
@@ -168,7 +169,7 @@ def _cells(row: ArchitectureRow) -> list[str]:
     t = row.transfers
     into, out, times = "", "", ""
     if t is not None and t.link:
-        into, out = seconds(t.to_device / t.link), seconds(t.to_host / t.link)
+        into, out = time_text(t.to_device / t.link), time_text(t.to_host / t.link)
         times = "" if not row.predicted else f"{t.seconds / row.predicted:.3g} x"
     elif t is not None:
         times = "none"
@@ -180,7 +181,7 @@ def _cells(row: ArchitectureRow) -> list[str]:
 
 
 def _time(value: float | None) -> str:
-    return "" if value is None else seconds(value)
+    return "" if value is None else time_text(value)
 
 
 def _sure(rows: Sequence[ArchitectureRow]) -> list[str]:

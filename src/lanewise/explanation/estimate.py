@@ -33,6 +33,7 @@ from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
 from lanewise.runtime.occupancy import resident
 from lanewise.support.errors import PlanError
+from lanewise.support.numerals import time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +348,7 @@ def _conditions(branches: list[Branch], together: float, registers: Sequence[int
     """
     yield f"occupancy below 100 %: {_holds(together < 1)}, {together:.0%} together"
     times = sorted(b.seconds for b in branches)
-    shown = " and ".join(f"{t * 1e6:.3g} us" for t in times)
+    shown = " and ".join(map(time_text, times))
     yield f"two major branches: {_holds(times[0] >= MAJOR * times[-1])}, {shown}"
     apart = " and ".join(f"{b.occupancy:.0%}" for b in branches)
     if len(set(registers)) > 1:

@@ -27,10 +27,10 @@ from lanewise.explanation.mesh_scaling import (
     copy_seconds,
     scaling,
 )
-from lanewise.explanation.rendering import seconds
 from lanewise.launch.divided import parts_text
 from lanewise.launch.sent import Sent, rhythm_text
 from lanewise.runtime.mesh import OF_PROCESS
+from lanewise.support.numerals import time_text
 
 HIDDEN = {
     "step": "nothing: copies wait for the step before, and the step waits for them",
@@ -161,7 +161,7 @@ def _table(rows: Sequence[MeshRow]) -> list[str]:
     cells: list[tuple[str, ...]] = [TITLES]
     for r in rows:
         nbytes = "" if r.nbytes is None else f"{r.nbytes:,}"
-        time = "" if r.seconds is None else seconds(r.seconds)
+        time = "" if r.seconds is None else time_text(r.seconds)
         share = "" if r.share is None else f"{r.share:.0%}"
         cells.append((r.name, r.when, nbytes, r.over, time, share))
     widths = [max(len(c[n]) for c in cells) for n in range(len(TITLES))]

@@ -14,6 +14,7 @@ from lanewise.explanation.report import Bottleneck, Change, Explanation, LaunchR
 from lanewise.models.deviations import Deviation
 from lanewise.planning.decision import Place
 from lanewise.support.html_tables import html_table
+from lanewise.support.numerals import time_text
 
 SHOWN = 12  # lines of the drawing of a layout
 # columns that go when no row fills them
@@ -173,7 +174,7 @@ def launch_lines(launches: tuple[LaunchRow, ...], of: str) -> list[str]:
             (
                 row.name,
                 ", ".join(x for x in (over, moved) if x),
-                "" if time is None else f"{seconds(time)} {how}{part}",
+                "" if time is None else f"{time_text(time)} {how}{part}",
             )
         )
     widths = [max((len(c[n]) for c in cells), default=0) for n in range(3)]
@@ -185,19 +186,19 @@ def _bound(e: Explanation) -> list[str]:
         return []
     b = e.bound
     busy = ", ".join(
-        f"{n} {seconds(s)}"
+        f"{n} {time_text(s)}"
         for n, s in sorted(b.units.items(), key=lambda x: -x[1])
         if s > 0.005 * max(b.units.values())
     )
     lines: list[str] = []
     if b.seconds is not None and b.predicted_seconds is not None:
-        least, expected = seconds(b.seconds), seconds(b.predicted_seconds)
+        least, expected = time_text(b.seconds), time_text(b.predicted_seconds)
         by = "" if b.least_unit in ("", b.unit) else f" by {b.least_unit}"
         lines.append(
             f"{b.unit}: {least} at least{by}, {expected} predicted, {b.share:.0%} of the bound"
         )
     elif b.predicted_seconds is not None:
-        lines.append(f"{b.unit}: {seconds(b.predicted_seconds)} predicted")
+        lines.append(f"{b.unit}: {time_text(b.predicted_seconds)} predicted")
     if sure := how_sure(b):
         lines.append(sure)
     if b.because:
@@ -207,7 +208,7 @@ def _bound(e: Explanation) -> list[str]:
         share = (
             f", {b.seconds / e.measured_seconds:.0%} of the bound" if b.seconds is not None else ""
         )
-        lines.append(f"measured {by}: {seconds(e.measured_seconds)}{share}")
+        lines.append(f"measured {by}: {time_text(e.measured_seconds)}{share}")
     return [*lines, f"busy: {busy}"] if busy else lines
 
 
@@ -237,14 +238,6 @@ def _off(d: Deviation) -> str:
         f"{share} such kernels ({_FAMILIES[d.family]}) took "
         f"{d.shortest:.2f} to {d.longest:.2f} times the predicted time on an {d.device}"
     )
-
-
-def seconds(t: float) -> str:
-    """A time with three digits and a unit."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if t >= size:
-            return f"{t / size:.3g} {unit}"
-    return f"{t / 1e-9:.3g} ns"
 
 
 def _resource(name: str, value: object) -> str:

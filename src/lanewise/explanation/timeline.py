@@ -16,6 +16,7 @@ from lanewise.analysis.regions import KernelWork
 from lanewise.language.target import WARP
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import TILE_CYCLES, busy_cycles, unit_cycles
+from lanewise.support.numerals import time_text
 
 TILES, SECTOR = "loop over tiles", 32
 DRAWN, LETTERS = 4, 6  # rounds, and letters of the longer part of one
@@ -97,12 +98,12 @@ def timeline_facts(
         return [], {}
     in_turn, ahead = found.drawn()
     ways = [
-        f"one after the other  {in_turn}  {_time(found.in_turn)}",
-        f"loaded ahead         {ahead}  {_time(found.ahead)}",
+        f"one after the other  {in_turn}  {time_text(found.in_turn)}",
+        f"loaded ahead         {ahead}  {time_text(found.ahead)}",
     ]
     texts = [
-        f"a block alone: {found.rounds} rounds, {_time(found.load)} to load a tile (L) and "
-        f"{_time(found.compute)} to compute with it (C), both at once (B)",
+        f"a block alone: {found.rounds} rounds, {time_text(found.load)} to load a tile (L) and "
+        f"{time_text(found.compute)} to compute with it (C), both at once (B)",
         *(ways if prefetch == "none" else reversed(ways)),
     ]
     facts = {
@@ -114,7 +115,3 @@ def timeline_facts(
         "loaded_ahead": prefetch != "none",
     }
     return texts, facts
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e6:.3g} us" if seconds >= 1e-6 else f"{seconds * 1e9:.3g} ns"

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lanewise.support.html_tables import html_table
+from lanewise.support.numerals import time_text
 
 if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile
@@ -105,7 +106,7 @@ def headline(summary: dict[str, Any]) -> str:
         return "nothing was measured yet"
     first, row = next(iter(stages.items()))
     return (
-        f"{seconds_text(summary['seconds'])} in {len(stages)} stages, {100 * row['share']:.0f} % "
+        f"{time_text(summary['seconds'])} in {len(stages)} stages, {100 * row['share']:.0f} % "
         f"of it in {first}"
     )
 
@@ -135,7 +136,7 @@ def make_table(summary: dict[str, Any]) -> Table:
     table.add_row(
         "all",
         "",
-        seconds_text(summary["seconds"]),
+        time_text(summary["seconds"]),
         "",
         f"{100 * _shares(summary):.1f} %",
         style="bold",
@@ -151,18 +152,6 @@ def as_text(summary: dict[str, Any]) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
-def seconds_text(seconds: float) -> str:
-    """Three figures with a unit that suits: 1.23 ms."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return (
-                f"{seconds / size:.3g} {unit}"
-                if seconds < 1000 * size
-                else f"{seconds / size:,.0f} {unit}"
-            )
-    return f"{seconds * 1e9:.0f} ns"
-
-
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     mean = row["seconds"] / row["calls"]
     rate = (
@@ -172,8 +161,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     )
     return (
         f"{row['calls']:,}",
-        seconds_text(row["seconds"]),
-        f"{seconds_text(mean)}{rate}",
+        time_text(row["seconds"]),
+        f"{time_text(mean)}{rate}",
         f"{100 * row['share']:.1f} %",
     )
 

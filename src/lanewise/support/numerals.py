@@ -10,6 +10,7 @@ from lanewise.support.checks import shown
 
 DIGITS = 12  # every number that a person writes, and few of those that rounding leaves behind
 ALL_DIGITS = 17  # those that tell two float64 apart
+UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 def numerals(*values: Any) -> tuple[str, ...]:
@@ -30,6 +31,15 @@ def numerals(*values: Any) -> tuple[str, ...]:
 def numeral(value: Any) -> str:
     """One number as a message prints it, see `numerals`."""
     return numerals(value)[0]
+
+
+def time_text(seconds: float) -> str:
+    """A time with three digits and the unit that suits: 1 us, and not the 1e+03 ns that it rounds
+    to.
+    """
+    unit, size = next((u for u in UNITS if float(f"{seconds / u[1]:.3g}") >= 1), UNITS[-1])
+    value = seconds / size
+    return f"{value:,.0f} {unit}" if value >= 1000 else f"{value:.3g} {unit}"
 
 
 def counted(number: int, one: str, many: str) -> str:
