@@ -63,7 +63,7 @@ DEVIATIONS: Mapping[tuple[Kind, Family], Deviation] = {
         Deviation("window", 31, 0.72, 1.16),
         Deviation("elements", 4, 0.95, 1.43),
         Deviation("pairs", 13, 0.95, 1.29),
-        Deviation("searches", 20, 0.30, 2.93),
+        Deviation("searches", 20, 0.47, 1.64),
         Deviation("product", 10, 0.34, 3.70, "cpu"),
         Deviation("row", 16, 1.05, 2.84, "cpu"),
         Deviation("stencil", 9, 0.55, 2.59, "cpu"),
