@@ -9,7 +9,9 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ import pytest
 import lanewise as lw
 from lanewise.runtime.host_device import HostDevice
 from lanewise.tuning.first_run import SLOWEST, check_copying, check_finite, copying_rate, run_in_time
+from lanewise.tuning.measure import KernelMeasurer
 
 
 @lw.threadwise
@@ -51,6 +54,19 @@ def test_a_run_that_takes_too_long() -> None:
     with pytest.raises(lw.LanewiseError, match=r"k cannot be tuned: its first run has not ended after 0\.2 s"):
         run_in_time("k", ends.wait, 0.2)
     ends.set()
+
+
+def test_what_takes_long_to_compile_is_no_run_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a first run is that of the kernel: a machine that does much else compiles for seconds."""
+    compiled = KernelMeasurer._bind
+
+    def slowly(self: KernelMeasurer, executable: Any, work: Any) -> Any:
+        time.sleep(0.3)
+        return compiled(self, executable, work)
+
+    monkeypatch.setattr(KernelMeasurer, "_bind", slowly)
+    a, r = np.ones(1000, np.float32), np.empty(1000, np.float32)
+    assert roots.tune(a, r, grid=(1000,), seconds=0.25).factor >= 1
 
 
 WITHOUT_END = """

@@ -203,7 +203,8 @@ class KernelMeasurer(DeviceMeasurer[CompletePlan, _Ready]):
         executable = compile_kernel(
             self._job.reference, default, self._job.device, requested=self._job.requested
         )
-        first = partial(self._first_run, executable)
+        # what a CPU compiles only now is no part of a run that may never end
+        first = partial(self._first_run, self._bind(executable, self._workloads[0]))
         if self._limit < inf:
             result, ready = run_in_time(self._job.name, partial(self._apart, first), self._limit)
         else:
@@ -252,7 +253,7 @@ class KernelMeasurer(DeviceMeasurer[CompletePlan, _Ready]):
         assert self._expected is not None
 
         def first() -> tuple[list[HostArray], _Ready]:
-            result, ready = self._first_run(executable)
+            result, ready = self._first_run(self._bind(executable, self._workloads[0]))
             ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
             return result, ready
 
@@ -326,9 +327,9 @@ class KernelMeasurer(DeviceMeasurer[CompletePlan, _Ready]):
         with self._device.use():
             return run()
 
-    def _first_run(self, executable: Executable) -> tuple[list[HostArray], _Ready]:
+    def _first_run(self, launch: Callable[[], None]) -> tuple[list[HostArray], _Ready]:
+        """Of a launch on the first set of arrays."""
         work = self._workloads[0]
-        launch = self._bind(executable, work)
         began = time.perf_counter()
         work.reset()
         self._device.synchronize()
