@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -29,7 +28,6 @@ from lanewise.patterns.threadwise.candidates import Candidates
 from lanewise.patterns.threadwise.merged import StagedKernel, staged
 from lanewise.planning.limits import MOST_LENGTH
 from lanewise.planning.plan import NEUTRAL, CompletePlan
-from lanewise.support.collector import uncollected
 from lanewise.support.errors import PlanError
 from tests.fuzz.texts import executed
 from tests.zoo import every
@@ -217,20 +215,3 @@ def test_a_kernel_of_any_length_is_refused_before_it_is_copied(monkeypatch: pyte
         subject_of(names.kernel, *case.arguments("full"))
     assert len(refused) == 2
     assert all("bytes" in text for text in refused)
-
-
-def test_nothing_is_collected_while_plans_are_tried() -> None:
-    assert gc.isenabled()
-    with uncollected():
-        assert not gc.isenabled()
-        with uncollected():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with pytest.raises(ValueError, match="meanwhile"), uncollected():
-            raise ValueError("meanwhile")
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

@@ -136,8 +136,9 @@ class Candidates:
 
     def _with_tiles(self, plan: CompletePlan) -> StagedKernel:
         """Raises `PlanError` for a plan that does not fit, or whose tiles do not."""
-        if self._staged is not None and self._staged[0] == plan:
-            return self._staged[1]
+        kept = self._staged  # read once: another thread may decide about another call meanwhile
+        if kept is not None and kept[0] == plan:
+            return kept[1]
         return staged(self._normal, plan, as_it_is, MAX_SHARED_BYTES)
 
 

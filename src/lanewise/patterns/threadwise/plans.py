@@ -40,7 +40,6 @@ from lanewise.patterns.threadwise.round_code import (
 )
 from lanewise.patterns.threadwise.shared import RESIDENT, sharing_plan
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
-from lanewise.support.collector import uncollected
 from lanewise.support.errors import PlanError
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
@@ -268,8 +267,7 @@ def _suggested(
     kernel: ir.Kernel, target: Target, candidates: Candidates, choose: Choice
 ) -> Suggestions:
     def is_legal(plan: Plan) -> bool:
-        with uncollected():
-            return candidates.is_legal(plan.filled(NEUTRAL))
+        return candidates.is_legal(plan.filled(NEUTRAL))
 
     indices, body = nest_of(bringing_back.inside(kernel))
     all_accesses = accesses(body, indices)

@@ -20,7 +20,6 @@ from lanewise.models.predict import predict
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.threadwise.candidates import Candidates
 from lanewise.planning.plan import NEUTRAL, CompletePlan, Plan
-from lanewise.support.collector import uncollected
 
 # Predictions are 0.67 to 1.5 times the measured time for 92 of 100 naive kernels (design/0064).
 SURE = 1.5
@@ -64,12 +63,6 @@ def chooser(candidates: Candidates) -> Choice:
         return [p for p in plans if p in taken]
 
     def choose(
-        plan: CompletePlan, environment: Mapping[str, Any], others: tuple[Plan, ...]
-    ) -> CompletePlan:
-        with uncollected():
-            return chosen(plan, environment, others)
-
-    def chosen(
         plan: CompletePlan, environment: Mapping[str, Any], others: tuple[Plan, ...]
     ) -> CompletePlan:
         if environment.get(POINTS, 0) > LARGEST or candidates.expected(plan) > DEAR * MOST:
