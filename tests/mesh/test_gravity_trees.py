@@ -1,11 +1,13 @@
 """Gravity by trees on a mesh: simulations, files and runs have the bits of one device, and go from one to the other."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -138,12 +140,26 @@ def test_processes_walk_the_tree_of_the_first(calibrate: bool, monkeypatch: pyte
     first = replace(asked, calibrate=False, opening=0.32, order=3), "of the first"
     found = replace(asked, calibrate=False, opening=0.95, order=2), "of this one"
     for name in ("calibrated", "calibrated_before"):
-        monkeypatch.setattr(runner, name, lambda *_: found)
+        monkeypatch.setattr(runner, name, Mock(return_value=found))
     bodies = make_bodies(make_initial_conditions("plummer", 200))
     for rank, walked in ((1, first), (0, found)):
-        heard = SimpleNamespace(size=2, rank=rank, agree=lambda own, rank=rank: [first, own] if rank else [own, found])
-        monkeypatch.setattr(runner, "transport_of", lambda _, heard=heard: heard, raising=False)
+        between = Mock(size=2, rank=rank, agree=Mock(return_value=[walked, None]))
+        monkeypatch.setattr(runner, "transport_of", Mock(return_value=between))
         assert runner._with_tree(asked, bodies, None) == walked
+        between.agree.assert_called_once_with(None if rank else found)
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"theta": 0.5}, {"accuracy": 1e-2, "opening": 0.5, "walk": "dual", "order": 3, "leaf": 32}]
+)
+def test_bodies_are_not_brought_to_one_device_for_a_tree_that_is_chosen(
+    numbers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may only fit on several: nothing is looked up for a tree whose numbers are all there."""
+    bodies = make_bodies(make_initial_conditions("plummer", 200), device="cpu*2")
+    asked = Settings(method="tree", **numbers)
+    monkeypatch.setattr(runner, "in_one_place", None)
+    assert runner._with_tree(asked, bodies, None) == with_method(asked, len(bodies))
 
 
 @pytest.mark.slow

@@ -54,7 +54,13 @@ from lanewise.sims.gravity.pictures import (
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import GravityRun, SimulatedBodies
 from lanewise.sims.gravity.simulation import Simulation
-from lanewise.sims.gravity.trees import calibrated, calibrated_before, tree_of, with_method
+from lanewise.sims.gravity.trees import (
+    calibrated,
+    calibrated_before,
+    may_be_known,
+    tree_of,
+    with_method,
+)
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError, PlanError
 from lanewise.support.numerals import counted
@@ -152,7 +158,7 @@ def _with_tree(
 ) -> tuple[Settings, str]:
     """The settings with the method and the numbers of its tree, and why it is this one."""
     settings, why = with_method(asked, len(bodies))
-    if settings.method != "tree":
+    if settings.method != "tree" or not (settings.calibrate or may_be_known(asked)):
         return settings, why
     # each process has its own clock and store; all of them walk the tree of the first
     others, gathered = transport_of(bodies), in_one_place(bodies)

@@ -120,13 +120,20 @@ def calibrated(asked: Settings, settings: Settings, bodies: lw.RecordArray) -> t
     return _taking(settings, choice_from(found.structure)), why
 
 
+def may_be_known(asked: Settings) -> bool:
+    """Whether such a tree may have been calibrated before: one with an accuracy, and no opening."""
+    search = tree_of(asked)
+    return search is not None and search.accuracy is not None and asked.opening is None
+
+
 def calibrated_before(
     asked: Settings, settings: Settings, bodies: lw.RecordArray
 ) -> tuple[Settings, str] | None:
-    """The same where it was measured before, for bodies like these; None where it was not."""
+    """The same where it was measured before, for bodies like these; None where it was not. asked:
+    what `may_be_known`.
+    """
     search = tree_of(asked)
-    if search is None or search.accuracy is None or asked.opening is not None:
-        return None
+    assert search is not None, "what was calibrated is a tree"
     bodies = in_one_place(bodies)
     law = law_over(search, bodies, settings.softening)
     values = {"softening2": settings.softening**2}
