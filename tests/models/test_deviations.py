@@ -175,11 +175,21 @@ OF_RECORDS = [
 UNMEASURED = {"short": "such short calls", "kernels": "such kernels", "no search": "such searches"}
 
 
-def sure(found: Explanation) -> list[str]:
+TIME = re.compile(r"\d (s|ms|us|ns) predicted")
+
+
+def sure(found: object) -> list[str]:
     """The lines that tell how sure the prediction is."""
     text = str(found)
     lines = re.sub(r"\n {8,}", " ", text).splitlines()
     return [line.strip() for line in lines if " such kernels (" in line or "has not been measured" in line]
+
+
+def some(count: int) -> Any:
+    rng = np.random.default_rng(0)
+    return Item.array(
+        position=rng.random((count, 3), np.float32), mass=np.ones(count, np.float32), exact=np.ones(count)
+    )
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -188,10 +198,7 @@ def test_kernels_over_records(kernel: Any, expected: str, count: int, device: st
     """Those of float64, of pair functions with loops, other searches and short calls were not measured."""
     if device == "cuda":
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    rng = np.random.default_rng(0)
-    records = Item.array(
-        position=rng.random((count, 3), np.float32), mass=np.ones(count, np.float32), exact=np.ones(count)
-    )
+    records = some(count)
     given = (records, 0.5) if kernel in (moved, exactly) else (records, records)
     arch = "sm_90" if device == "cuda" else None
     found = compile_call(kernel, *given, device=device, arch=arch).explain(measure_resources=False)
@@ -234,6 +241,32 @@ def test_steps_over_sites_were_not_measured(device: str) -> None:
     arch = "sm_90" if device == "cuda" else None
     found = compile_offline(spread, 1 << 22, device, arch=arch).explain(measure_resources=False)
     assert sure(found) == ["how far predictions for steps over sites are off has not been measured"]
+
+
+SEARCHES = {
+    "radius": NEAR, "some": lw.Nearest(k=5), "grid": lw.DynamicGrid(k=3), "cells": lw.CellArray(radius=0.06),
+    "lists": lw.NeighborLists(radius=0.05, skin=0.01), "tree": lw.Tree(theta=0.5), "accurate": lw.Tree(accuracy=1e-2),
+    "dual": lw.Tree(theta=0.5, method="dual"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_text_with_a_predicted_time_says_once_how_sure_it_is(search: str, device: str) -> None:
+    """Also where only launches beside the walk have one."""
+    if device == "cuda":
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    records, arch = some(3000), "sm_90" if device == "cuda" else None
+    call = compile_call(potential.using(search=SEARCHES[search]), records, records, device=device, arch=arch)
+    found = call.explain(measure_resources=False)
+    assert len(sure(found)) == bool(TIME.search(str(found)))
+
+
+def test_predictions_of_the_launches_of_a_loop_were_not_measured() -> None:
+    records = some(1000)
+    text = str(lw.steps([potential.bind(records, records), moved.bind(records, 0.5)]).explain())
+    assert len(TIME.findall(text)) == 2
+    assert sure(text) == ["how far predictions for single launches are off has not been measured"]
 
 
 SEEDS = (*range(401, 441), *range(FURTHER + 1, FURTHER + 21), *range(EVERY + 1, EVERY + 27))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from lanewise.explanation.launches import rows_of_tasks
 from lanewise.explanation.meshes import of_part, row_of_task
-from lanewise.explanation.rendering import launch_lines
+from lanewise.explanation.rendering import launch_lines, unsure_of
 from lanewise.explanation.report import LaunchRow
 from lanewise.explanation.rows_of_calls import rows_of_compiled
 from lanewise.explanation.sites import rates_of, rows_of_call
@@ -19,7 +19,7 @@ from lanewise.patterns.sitewise.calls import SiteCall
 
 
 def launches_of(calls: Iterable[Bound], device: str) -> tuple[tuple[LaunchRow, ...], list[str]]:
-    """A row for each launch of these calls, and the rows as lines of text."""
+    """A row for each launch of these calls; the rows as lines of text, and how sure they are."""
     model, calls = device_model(device) if is_compiled(device) else None, list(calls)
     over_sites = [b.call for b in calls if isinstance(b.call, SiteCall)]
     rates = {} if model is None else rates_of(over_sites, model)
@@ -36,4 +36,5 @@ def launches_of(calls: Iterable[Bound], device: str) -> tuple[tuple[LaunchRow, .
                 rows += rows_of_tasks(tasks, None, (), environment, model)
             case _:
                 rows += map(row_of_task, bound.sequence.tasks)
-    return tuple(rows), launch_lines(tuple(rows), "step")
+    found = tuple(rows)
+    return found, [*launch_lines(found, "step"), *unsure_of(found)]

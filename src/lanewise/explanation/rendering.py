@@ -155,8 +155,13 @@ def _layouts(e: Explanation) -> list[str]:
 
 
 def _launches(e: Explanation) -> list[str]:
-    """A line for each launch of a call that has several."""
-    return [] if len(e.launches) < 2 else launch_lines(e.launches, "call")
+    """A line for each launch of a call that has several, and how sure their predictions are where
+    the bound does not say it.
+    """
+    if len(e.launches) < 2:
+        return []
+    said = e.bound is not None and how_sure(e.bound)
+    return [*launch_lines(e.launches, "call"), *([] if said else unsure_of(e.launches))]
 
 
 def launch_lines(launches: tuple[LaunchRow, ...], of: str) -> list[str]:
@@ -179,6 +184,16 @@ def launch_lines(launches: tuple[LaunchRow, ...], of: str) -> list[str]:
         )
     widths = [max((len(c[n]) for c in cells), default=0) for n in range(3)]
     return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}".rstrip() for a, b, c in cells]
+
+
+def unsure_of(launches: tuple[LaunchRow, ...]) -> list[str]:
+    """That predictions of single launches were not measured, where a line has one."""
+    shown = any(row.predicted is not None and row.measured is None for row in launches)
+    return [_unmeasured("single launches")] if shown else []
+
+
+def _unmeasured(what: str) -> str:
+    return f"how far predictions for {what} are off has not been measured"
 
 
 def _bound(e: Explanation) -> list[str]:
@@ -228,7 +243,7 @@ def how_sure(b: Bottleneck) -> str:
     if b.deviation is not None:
         return _off(b.deviation)
     if b.unmeasured:
-        return f"how far predictions for {b.unmeasured} are off has not been measured"
+        return _unmeasured(b.unmeasured)
     return ""
 
 
