@@ -183,7 +183,6 @@ class _Walk:
         threads = samples.get("@thread")
         warps = max((s[0] for s in shapes), default=1)
         self.active: Sample = np.ones((warps, 1 if threads is None else threads.shape[1]), bool)
-        self.known_active, self.active_bytes = self.active, self.active.tobytes()
         self.weight: Sample = np.ones(warps)  # executions of where the walk is, by warp
 
     def run(self, body: ir.Block, *, fast_math: bool) -> Region:
@@ -635,9 +634,7 @@ class _Walk:
         line = LINE // gcd(LINE, size)
         first = int(places.flat[0])
         near = places - first // line * line
-        if self.known_active is not self.active:
-            self.known_active, self.active_bytes = self.active, self.active.tobytes()
-        key = near.shape, near.tobytes(), self.active_bytes, size
+        key = near.shape, near.tobytes(), self.active.tobytes(), size
         if key not in self.lies:
             self.lies[key] = lie_of_warp(near, self.active, size, step)
         return self.lies[key]

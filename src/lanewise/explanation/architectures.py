@@ -188,12 +188,12 @@ def _sure(rows: Sequence[ArchitectureRow]) -> list[str]:
     """A line for all rows of which the same is known."""
     alike: dict[str, list[ArchitectureRow]] = {}
     for row in rows:
-        alike.setdefault(row.sure, []).append(row)
+        if row.sure:
+            alike.setdefault(row.sure, []).append(row)
     lines: list[str] = []
     for text, mine in alike.items():
-        named = list(dict.fromkeys(f"{r.kernel} on {r.arch}" for r in mine))
-        whose = "" if len(mine) == len(rows) else f"{', '.join(named)}: "
-        lines += [f"{whose}{text}"] if text else []
+        named = dict.fromkeys(f"{r.kernel} on {r.arch}" for r in mine)
+        lines.append(text if len(mine) == len(rows) else f"{', '.join(named)}: {text}")
     return lines
 
 

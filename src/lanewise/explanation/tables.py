@@ -40,7 +40,7 @@ def table_accesses(
         for s in statements(f.body):
             if not isinstance(s, ir.LoadRecord) or length_of(s.array, 0) not in environment:
                 continue
-            assign = places[next(iter(reads(s.index)))]
+            assign = places[reads(s.index)[0]]
             names = decided(assign.value)
             pattern = (
                 "gathered" if names["data"] else "by index" if names["indices"] else "broadcast"

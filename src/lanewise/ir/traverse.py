@@ -8,7 +8,7 @@ verified need not be looked at again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -65,7 +65,7 @@ def stores(s: ir.Statement) -> tuple[str, ...]:
     return _STORES[type(s)](s)
 
 
-def reads(e: ir.Expression) -> Iterable[str]:
+def reads(e: ir.Expression) -> Sequence[str]:
     """The variables and local arrays that an expression reads, in order."""
     if isinstance(e, ir.Local):  # as most are
         return (e.name,)

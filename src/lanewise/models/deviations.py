@@ -1,8 +1,8 @@
 """How far predictions have been off, by kind of device and family of naive kernels.
 
-The figures are those of bench/results/zoo_cuda.md, of kernels over records zoo_records_cuda.md, and
-of CPUs zoo_cpu.md: kernels drawn at random, with large arrays and default plans. What is in no
-family has no figures.
+The figures are those of bench/results/zoo_cuda.md, of kernels over records zoo_records_cuda.md, of
+searches zoo_walks_cuda.md, and of CPUs zoo_cpu.md: kernels drawn at random, with large arrays and
+default plans. What is in no family has no figures.
 """
 
 from __future__ import annotations

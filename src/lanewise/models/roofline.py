@@ -168,12 +168,12 @@ def step_time(
     step to step: memory need not move that.
     """
     lanes = device.fp64_lanes if wide else device.fp32_lanes
-    arithmetic = traffic.fluid * operations / (device.cycles * lanes)
+    each = traffic.fluid / (device.cycles * lanes)  # seconds of an operation of all sites
+    arithmetic = each * operations
     memory = traffic.nbytes / device.memory_bandwidth
     beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
     unit = "fp64" if wide else "fp32"
-    least = arithmetic if sure is None else arithmetic * sure / max(1, operations)
-    bound = bound_of({"memory": beyond, unit: least})
+    bound = bound_of({"memory": beyond, unit: arithmetic if sure is None else each * sure})
     busy = bound_of({"memory": memory, unit: arithmetic})
     return (
         bound,

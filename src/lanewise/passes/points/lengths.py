@@ -36,7 +36,7 @@ def most_length(kernel: ir.Kernel, factor: int, *, joined: bool = True) -> int:
 
 def _length(kernel: ir.Kernel, factor: int, own: Own, *, joined: bool) -> int:
     every = _Rounds(factor, own)
-    if joined or factor in (1, unrolling.FEW):
+    if joined or 0 < factor <= unrolling.FEW:
         return every.block(kernel.body, NONE)[0]
     *head, split = kernel.body
     assert isinstance(split, ir.If)

@@ -54,9 +54,11 @@ def _block(block: ir.Block, factor: int) -> ir.Block:
 def _statement(s: ir.Statement, factor: int) -> ir.Block:
     inner = rewrite_statement(s, lambda e: e, lambda b: _block(b, factor))
     count, rounds = rounds_of(s, factor)
-    if count == 1 or len(list(statements(inner.body))) * count > MOST:  # pyright: ignore[reportAttributeAccessIssue]
+    if count == 1:
         return (inner,)
     assert isinstance(inner, ir.For)
+    if len(list(statements(inner.body))) * count > MOST:
+        return (inner,)
     return _written_out(inner, count, whole=count == rounds)
 
 
