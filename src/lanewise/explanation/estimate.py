@@ -125,7 +125,7 @@ class Estimates:
         found, s = self.own_bound(), self.subject
         if found is None or s.model is None or found.predicted_seconds is None:
             return found
-        kind, family = s.model.kind, self.family
+        kind, family = s.model.kind, self._family
         deviation = None if family is None else DEVIATIONS.get((kind, family))
         if s.traffic is not None:
             unmeasured = "steps over sites"
@@ -140,7 +140,7 @@ class Estimates:
         return replace(found, unmeasured=unmeasured)
 
     @property
-    def family(self) -> Family | None:
+    def _family(self) -> Family | None:
         """Of which the subject is, by which deviations were measured."""
         s = self.subject
         # running values have other programs since the families were measured
