@@ -44,7 +44,9 @@ LONG = (200_005, 200_024, 200_124, 200_134)
 BROAD = (*range(1, 401, 7), *range(100_000, 100_096, 5), *range(200_000, 200_192))
 SOME = [pytest.param(s, marks=() if s in SEEDS else pytest.mark.slow) for s in sorted({*SEEDS, *BROAD})]
 MANY = [
-    pytest.param(s, marks=() if s in (*SEEDS, *LONG) else pytest.mark.slow) for s in sorted({*SEEDS, *LONG, *BROAD})
+    pytest.param(s, size, marks=() if (s in (*SEEDS, *LONG) and size == "full") or s == 200_005 else pytest.mark.slow)
+    for s in sorted({*SEEDS, *LONG, *BROAD})
+    for size in ("full", "wave", "small")
 ]
 
 
@@ -152,8 +154,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return times
 
 
-@pytest.mark.parametrize("size", ["full", "wave", "small"])
-@pytest.mark.parametrize("seed", MANY)
+@pytest.mark.parametrize(("seed", "size"), MANY)
 def test_no_rounds_are_written_out_to_choose_a_plan(written: list[int], seed: int, size: str) -> None:
     """And kernels are finished for the plans that are priced alone."""
     case = every.generate(seed)
