@@ -37,6 +37,23 @@ def test_a_plan_that_is_not_better_than_noise_leaves_the_default() -> None:
     assert found.best == found.default == BASE
 
 
+def chosen(faster: float, noise: float, begin: int) -> bool:
+    """Whether a plan of such a share of the default's time was taken, on a machine that does much else."""
+    measurer = MadeUpMeasurer(lambda p: faster if p.targets == 4 else 1.0, noise=noise, clock=float(begin))
+    found = search(MadeUpSpace((family(SMALL_AXES),)), measurer, seconds=FOREVER)
+    return found.best != found.default
+
+
+def test_luck_is_no_gain() -> None:
+    """Where each time may be half as long again and all plans are alike, the median of some is far less."""
+    assert sum(chosen(1.0, 0.5, n) for n in range(200)) <= 20
+
+
+@pytest.mark.parametrize(("faster", "noise"), [(0.9, 0.08), (0.6, 0.5), (0.98, 0.015)])
+def test_a_gain_beyond_the_noise_is_taken(faster: float, noise: float) -> None:
+    assert all(chosen(faster, noise, n) for n in range(100))
+
+
 @cache
 def plans() -> list[Plan]:
     return MadeUpSpace((family(),)).legal_plans()

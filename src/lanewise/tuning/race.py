@@ -22,6 +22,9 @@ ROUNDS, FINAL_ROUNDS = 3, 9
 FINALISTS, CLOSE = 5, 1.04
 WORTH = 0.01  # less is noise: no reason to leave the default
 SURELY_WORTH = 0.05  # the same where a finalist has fewer times than `ROUNDS`
+# of the rounds of the last measurement, in which a plan has to be faster than the default: on a
+# machine that does much else medians alone differ by luck
+WINS = 0.85
 # of the time: where the first run of the default takes more, every candidate is timed by the run
 # that checks it, and a second time only if it may be the best
 SLOW_SHARE = 0.02
@@ -266,7 +269,10 @@ class Race(Generic[C]):
             trial = self.trials[plan]
             trial.samples, trial.seconds = times.get(plan, []), medians.get(plan, score * now)
         worth = [
-            p for p in finalists if p == default or medians[p] <= (1 - gain) * medians[default]
+            p
+            for p in finalists
+            if p == default
+            or (medians[p] <= (1 - gain) * medians[default] and _wins(times, p, default))
         ]
         best = next(p for p in sorted(worth, key=lambda p: medians[p]) if self._confirm(p))
         return Outcome(best, default, self.trials, exhaustive, self.complete, self.untried)
@@ -296,3 +302,9 @@ class Race(Generic[C]):
 
     def time_left(self) -> float:
         return self.elapsed_at_most() - self.measurer.elapsed()
+
+
+def _wins(times: Mapping[C, Sequence[float]], plan: C, default: C) -> bool:
+    """Whether a plan was faster in nearly all rounds; without any, nothing contradicts it."""
+    pairs = list(zip(times.get(plan, ()), times.get(default, ()), strict=False))
+    return sum(a < b for a, b in pairs) >= WINS * len(pairs)
