@@ -246,10 +246,11 @@ SEARCHES = {
     "lists": lw.NeighborLists(radius=0.05, skin=0.01), "tree": lw.Tree(theta=0.5), "accurate": lw.Tree(accuracy=1e-2),
     "dual": lw.Tree(theta=0.5, method="dual"),
 }  # fmt: skip
+QUICK = ("radius", "grid", "lists")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("search", [*QUICK, *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES if s not in QUICK)])
 def test_a_text_with_a_predicted_time_says_once_how_sure_it_is(search: str, device: str) -> None:
     """Also where only launches beside the walk have one."""
     if device == "cuda":
