@@ -250,7 +250,9 @@ QUICK = ("radius", "grid", "lists")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("search", [*QUICK, *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES if s not in QUICK)])
+@pytest.mark.parametrize(
+    "search", [*QUICK, *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES if s not in QUICK)]
+)
 def test_a_text_with_a_predicted_time_says_once_how_sure_it_is(search: str, device: str) -> None:
     """Also where only launches beside the walk have one."""
     if device == "cuda":
