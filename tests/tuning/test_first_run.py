@@ -190,6 +190,7 @@ def said(
     return done.stdout
 
 
+@pytest.mark.slow_cases("pair", "nearest", "stencil")
 @pytest.mark.parametrize("call", CALLS)
 def test_no_pattern_waits_for_a_loop_without_end(tmp_path: Path, call: str) -> None:
     found = said(tmp_path, call, ENDLESS, seconds=1.5)
@@ -334,6 +335,7 @@ LONG_LAUNCH = "for k in range(100000): s = lw.sin(s) + 0.5"
 OUT_OF_TIME = r"no plan can be compared with the default plan in \S+ s: a launch takes|its first run has not ended after|\d+ plans? measured in"
 
 
+@pytest.mark.slow_cases("pair", "element", "nearest", "stencil")
 @pytest.mark.parametrize("call", CALLS)
 def test_no_pattern_continues_long_after_its_time(tmp_path: Path, call: str) -> None:
     """A launch takes a large part of the time: tuning ends near it, or says that nothing can be compared.
